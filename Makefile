@@ -1,0 +1,56 @@
+# Two commands do all the set-up: `make run` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help run setup test check format bench lock seeds clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
+
+run: $(VENV)/.run  ## see one call allowed, one refused and one explained
+	@$(BIN)/python -m openfang demo
+
+setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
+
+test: $(VENV)/.dev  ## run every test (installs what the tests need)
+	@$(BIN)/python tools/system_packages.py
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/pyright
+
+format: $(VENV)/.dev  ## put the code into its shape
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+
+bench: $(VENV)/.dev  ## measure CPU per call, beside a baseline in the same run
+	@$(BIN)/python -m bench
+
+lock: $(VENV)/bin/uv  ## resolve both lock files anew
+	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --group dev --all-extras $(LOCK) -o requirements-dev.lock
+
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+clean:  ## remove what the commands above made
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build dist
+
+$(VENV)/bin/uv:
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/bin/uv
+	@$(UV) --require-hashes -r requirements.lock
+	@$(UV) --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
+	@$(UV) --require-hashes -r requirements-dev.lock
+	@$(UV) --no-deps --editable .
+	@touch $@ $(VENV)/.run

@@ -1,0 +1,1 @@
+"""OpenFang: one governed path between AI agents, their tools and the world."""

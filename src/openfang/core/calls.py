@@ -1,0 +1,115 @@
+"""A call: who wants what from which tool, on whose behalf, until when, with what attached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.ids import new_id
+from openfang.core.labels import Labels
+from openfang.core.trace import Chain, new_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.core.tools import Tool
+
+
+class Mode(Enum):
+    """While planning, nothing with a side effect runs (gate 2)."""
+
+    PLANNING = "planning"
+    EXECUTION = "execution"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written."""
+
+    tools: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+    shell: tuple[str, ...] = ()
+    memory_read: tuple[str, ...] = ()
+    memory_write: tuple[str, ...] = ()
+
+
+EVERYTHING = Grants(  # noqa: S604 - a grant, not a shell
+    tools=("*",), network=("*",), shell=("*",), memory_read=("*",), memory_write=("*",)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls, as the credential says: never taken from a body."""
+
+    id: str
+    admin: bool = False
+    grants: Grants = Grants()
+    mode: Mode = Mode.EXECUTION
+    projects: tuple[str, ...] = ()
+    spec: str | None = None
+    blacklist: frozenset[str] = frozenset()
+    cells_per_minute: int | None = None
+
+    @property
+    def space(self) -> str:
+        """The name of the caller's own workspace and memory."""
+        return self.id.replace(":", "-").replace("/", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the gates read, chosen among what is bound to the caller, or tighter (C7.7)."""
+
+    mode: Mode = Mode.EXECUTION
+    project: str | None = None
+    spec_hash: str | None = None
+    task_id: str | None = None
+    blacklist: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call on its way. A step deeper is `replace(...)` with a deeper chain."""
+
+    tool: str
+    caller: Caller
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: Context = Context()
+    chain: Chain = field(default_factory=new_chain)
+    run: str | None = None
+    labels: Labels = Labels.NONE
+    admin_token: str | None = field(default=None, repr=False)
+    edge: str = "api"
+    id: str = field(default_factory=lambda: new_id("call"))
+
+    @property
+    def run_id(self) -> str | None:
+        """The run this call belongs to, else its shared trace, else none: never a loop (C10.1)."""
+        if self.run is not None:
+            return self.run
+        chain = self.chain
+        return f"trace:{chain.starry_id or chain.trace_id}" if chain.shared else None
+
+    def child(self, tool: str, arguments: Mapping[str, Any], *, ancestor: str) -> Call:
+        """Make the call that `ancestor` makes while it serves this one."""
+        return replace(
+            self,
+            id=new_id("call"),
+            tool=tool,
+            arguments=arguments,
+            chain=self.chain.deeper(ancestor),
+            admin_token=None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A call that may run: its tool, its deadline, and the stamp that sources check."""
+
+    call: Call
+    tool: Tool
+    stamp: bytes
+    timeout: float
+    labels: Labels = Labels.NONE

@@ -1,0 +1,47 @@
+"""Ids: canonical tool ids (C1.1) and the time-ordered ids of calls, questions and blobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from enum import Enum
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_FOREIGN = re.compile(r"[^a-z0-9_]")
+_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+WIRE_NAME_LENGTH = 64
+
+
+class Kind(Enum):
+    """Where a tool comes from; the first part of its canonical id."""
+
+    BUILTIN = "builtin"
+    MCP = "mcp"
+    EXTENSION = "ext"
+    AGENT = "agent"
+    A2A = "a2a"
+    CLIENT = "client"
+
+    @property
+    def source_type(self) -> str:
+        """The seed's word for it, as the audit's context has it."""
+        return "extension" if self is Kind.EXTENSION else self.value
+
+
+def tool_id(kind: Kind, *parts: str) -> str:
+    """Canonical id: used in the audit log, in policy and in configuration."""
+    return ":".join((kind.value, *parts))
+
+
+def wire_name(*parts: str) -> str:
+    """Join parts as models may see them: lower case, every foreign character `_`. Not injective."""
+    return _FOREIGN.sub("_", "_".join(parts).lower())
+
+
+def new_id(prefix: str) -> str:
+    """Make an id that sorts by time: 48 bits of milliseconds, 80 bits of chance, base 32."""
+    number = (time.time_ns() // 1_000_000 << 82) | (int.from_bytes(os.urandom(11)) >> 6)
+    pairs = _PAIRS
+    text = "".join([pairs[number >> shift & 1023] for shift in range(120, -1, -10)])
+    return f"{prefix}_{text}"

@@ -1,0 +1,94 @@
+"""The seams: Protocols that the layers above are handed, so that none imports the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from openfang.core.calls import Admitted, Call
+    from openfang.core.decisions import Decision
+    from openfang.core.events import Entry, Record
+    from openfang.core.results import Result
+    from openfang.core.tools import Tool
+
+
+class Clock(Protocol):
+    """Time, handed in, so that a test can make it jump."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go forward: for deadlines, rates and breakers."""
+        ...
+
+    def time_ns(self) -> int:
+        """Nanoseconds since the epoch: for records and expiry."""
+        ...
+
+
+class ToolSource(Protocol):
+    """Where tools come from, and who runs them."""
+
+    @property
+    def name(self) -> str:
+        """The second part of its tools' ids (`builtin` for built-ins)."""
+        ...
+
+    def tools(self) -> Sequence[Tool]:
+        """List the tools it offers now."""
+        ...
+
+    async def execute(self, admitted: Admitted) -> Result:
+        """Run a call that carries the pipeline's stamp; refuse any other."""
+        ...
+
+
+class Gate(Protocol):
+    """May it? A pure question: same tool and call, same answer."""
+
+    @property
+    def name(self) -> str:
+        """How the decision record names it."""
+        ...
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        """Decide on this call of this tool."""
+        ...
+
+
+class Invoke(Protocol):
+    """The one way to make a call."""
+
+    async def __call__(self, call: Call) -> Result:
+        """Take the call through the pipeline."""
+        ...
+
+
+class AuditLog(Protocol):
+    """Where records become durable, numbered and chained."""
+
+    async def append(self, records: Sequence[Record]) -> Sequence[int]:
+        """Return the records' numbers once they would survive the end of this process."""
+        ...
+
+
+class AuditSink(Protocol):
+    """Somebody who reads behind the log: at least once, in order, never delaying a call."""
+
+    async def handle(self, entry: Entry) -> None:
+        """Take one entry that is already durable."""
+        ...
+
+
+class Stamp(Protocol):
+    """Proof, made by the pipeline and checked by sources, that a call took the one path."""
+
+    @property
+    def make(self) -> Callable[[str], bytes]:
+        """Stamp a call id."""
+        ...
+
+    @property
+    def check(self) -> Callable[[Admitted], None]:
+        """Raise unless the call carries its stamp."""
+        ...

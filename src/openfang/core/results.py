@@ -1,0 +1,71 @@
+"""What a call brings back. Parts are plain dicts, so that what we do not know survives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openfang.core.labels import Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Part: TypeAlias = "Mapping[str, Any]"
+
+
+class Outcome(Enum):
+    """How a call ended, as the audit has it."""
+
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Where the call stands in the audit: the numbers of its first and last record."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool answered. `is_error` is the tool's own word, not a failure of the call."""
+
+    content: tuple[Part, ...] = ()
+    structured: Any = None
+    is_error: bool = False
+    labels: Labels = Labels.NONE
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    call_id: str = ""
+    receipt: Receipt | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the tool itself was content."""
+        return Outcome.ERROR if self.is_error else Outcome.OK
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined."""
+        return "\n".join(part["text"] for part in self.content if part.get("type") == "text")
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """One text part, as every protocol we speak writes it."""
+    return {"type": "text", "text": text}
+
+
+def text_result(text: str, *, labels: Labels = Labels.NONE, structured: Any = None) -> Result:  # noqa: ANN401 - any JSON
+    """Answer with one text."""
+    return Result(content=(text_part(text),), labels=labels, structured=structured)
+
+
+def error_result(text: str, *, labels: Labels = Labels.NONE) -> Result:
+    """Answer that the tool could not do it, in words that a model can act on."""
+    return Result(content=(text_part(text),), is_error=True, labels=labels)

@@ -1,0 +1,68 @@
+"""The call chain: who called whom on the way here, how deep, until when (C8)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+
+_TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
+_VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
+_INVALID_VERSION = "ff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Trace, ancestors and depth of one call. The first call has depth 1."""
+
+    trace_id: str
+    span_id: str
+    depth: int = 1
+    ancestors: tuple[str, ...] = ()
+    deadline: float | None = None
+    starry_id: str | None = None
+    shared: bool = False
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C form."""
+        return f"00-{self.trace_id}-{self.span_id}-01"
+
+    def deeper(self, ancestor: str, *, deadline: float | None = None) -> Chain:
+        """Take one hop: the deadline can only come nearer."""
+        known = [moment for moment in (self.deadline, deadline) if moment is not None]
+        return replace(
+            self,
+            span_id=os.urandom(8).hex(),
+            depth=self.depth + 1,
+            ancestors=(*self.ancestors, ancestor),
+            deadline=min(known) if known else None,
+            shared=True,
+        )
+
+
+def new_chain() -> Chain:
+    """Start a chain that nobody else knows of."""
+    chance = os.urandom(24).hex()
+    return Chain(trace_id=chance[:32], span_id=chance[32:])
+
+
+def read_chain(
+    *,
+    traceparent: str | None = None,
+    starry_id: str | None = None,
+    depth: int = 1,
+    ancestors: tuple[str, ...] = (),
+) -> Chain:
+    """Continue what a peer sent; missing or malformed starts a new chain, depth is never lowered."""
+    chain = new_chain()
+    match = _TRACEPARENT.match(traceparent.strip().lower()) if traceparent else None
+    if match and match[1] != _INVALID_VERSION and int(match[2], 16) and int(match[3], 16):
+        chain = replace(chain, trace_id=match[2], shared=True)
+    if starry_id and _VISIBLE.match(starry_id):
+        chain = replace(chain, starry_id=starry_id, shared=True)
+    if depth > 1 or ancestors:
+        chain = replace(
+            chain, depth=max(depth, len(ancestors) + 1), ancestors=ancestors, shared=True
+        )
+    return chain
