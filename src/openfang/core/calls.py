@@ -82,6 +82,7 @@ class Call:
     labels: Labels = Labels.NONE
     admin_token: str | None = field(default=None, repr=False)
     edge: str = "api"
+    patience: float = 0.0
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property

@@ -17,7 +17,8 @@ OpenFangError
 └── CallFailed            it ran, and did not end well
     ├── CallTimedOut
     ├── CallCancelled
-    └── SourceFailed      the tool or its server broke
+    ├── SourceFailed      the tool or its server broke
+    └── Unrecorded        it ran, and its ending could not be written yet
 
 `code` never changes. The message is a sentence; `way_out` says what would help.
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openfang.core.decisions import Verdict
+    from openfang.core.results import Receipt
 
 
 class OpenFangError(Exception):
@@ -160,9 +162,14 @@ class AuditUnavailable(CallRefused):
 
 
 class CallFailed(OpenFangError):  # noqa: N818 - see CallRefused
-    """It ran, and did not end well."""
+    """It ran, and did not end well. The pipeline adds which call it was, and its receipt."""
 
     code = "failed"
+
+    def __init__(self, message: str, *, way_out: str = "") -> None:
+        super().__init__(message, way_out=way_out)
+        self.call_id = ""
+        self.receipt: Receipt | None = None
 
 
 class CallTimedOut(CallFailed):
@@ -181,3 +188,9 @@ class SourceFailed(CallFailed):
     """The tool, or the server behind it, broke."""
 
     code = "source_failed"
+
+
+class Unrecorded(CallFailed):
+    """It ran, but its ending could not be recorded yet; the result is withheld."""
+
+    code = "unrecorded"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,31 +47,55 @@ EVENT_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line for the audit, before it is numbered and chained."""
+    """One line for the audit, before it is numbered and chained.
+
+    Text in place of a mapping is JSON that is made of our own words, and taken as it is.
+    """
 
     event: str
     level: Level = "info"
     call_id: str = ""
     task_id: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    payload: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
+    context: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A record as it stands in the log: numbered, timed and chained."""
+class AuditEvent:
+    """A record as it stands in the log, for whoever reads behind it."""
 
+    audit_id: int
     node: str
-    seq: int
-    at: int
-    event: str
+    created_at: str
+    event_type: str
     level: str
     call_id: str
     task_id: str
-    payload: str
-    context: str
-    prev: bytes
-    hash: bytes
+    payload: Mapping[str, Any]
+    context: Mapping[str, Any]
+    hash: str
+
+    @classmethod
+    def of(cls, row: tuple[str, int, int, str, str, str, str, str, str, bytes]) -> AuditEvent:
+        """Read a row of the log."""
+        node, seq, at, event, level, call_id, task_id, payload, context, digest = row
+        moment = datetime.fromtimestamp(at / 1e9, UTC)
+        return cls(
+            audit_id=seq,
+            node=node,
+            created_at=moment.isoformat(timespec="microseconds"),
+            event_type=event,
+            level=level,
+            call_id=call_id,
+            task_id=task_id,
+            payload=json.loads(payload),
+            context=json.loads(context),
+            hash=digest.hex(),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as one JSON object."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

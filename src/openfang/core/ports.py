@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.decisions import Decision
-    from openfang.core.events import Entry, Record
+    from openfang.core.events import AuditEvent, Record
     from openfang.core.results import Result
     from openfang.core.tools import Tool
 
@@ -75,8 +75,8 @@ class AuditLog(Protocol):
 class AuditSink(Protocol):
     """Somebody who reads behind the log: at least once, in order, never delaying a call."""
 
-    async def handle(self, entry: Entry) -> None:
-        """Take one entry that is already durable."""
+    async def handle_audit_event(self, event: AuditEvent) -> None:
+        """Take one event that is already durable."""
         ...
 
 

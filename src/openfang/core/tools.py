@@ -96,7 +96,10 @@ _EXTERNAL = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool of one source, classified. `wire_name` is assigned by the registry."""
+    """One tool of one source, classified. `wire_name` is assigned by the registry.
+
+    Tools of one `lane` share its slots: `at_once` calls run, the rest wait.
+    """
 
     id: str
     kind: Kind
@@ -121,6 +124,8 @@ class Tool:
     polls: bool = False
     idempotent: bool = False
     timeout: float | None = None
+    lane: str = ""
+    at_once: int = 0
 
     @property
     def effects(self) -> frozenset[str]:

@@ -54,7 +54,7 @@ def read_chain(
     depth: int = 1,
     ancestors: tuple[str, ...] = (),
 ) -> Chain:
-    """Continue what a peer sent; missing or malformed starts a new chain, depth is never lowered."""
+    """Continue what a peer sent: malformed starts a new chain, depth is never lowered."""
     chain = new_chain()
     match = _TRACEPARENT.match(traceparent.strip().lower()) if traceparent else None
     if match and match[1] != _INVALID_VERSION and int(match[2], 16) and int(match[3], 16):

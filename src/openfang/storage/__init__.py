@@ -1,1 +1,1 @@
-"""."""
+"""What outlives the process: one database, one writer, and a small store for each noun."""

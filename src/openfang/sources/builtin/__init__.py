@@ -1,1 +1,1 @@
-"""."""
+"""The tools that are always there, one family a file."""

@@ -1,0 +1,117 @@
+"""What an administrator does to the node: keys, tokens, specs, answers, pins. All on record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from openfang.app.identify import require_admin
+from openfang.core.errors import Conflict, NotFound
+from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, TOOL_ACCEPTED, Record
+from openfang.core.ids import new_id
+from openfang.core.keys import AdminToken, Key, Question, Scope, Spec
+from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
+from openfang.storage.specs import insert_project, insert_spec, spec_hash
+
+if TYPE_CHECKING:
+    from openfang.app.build import Parts
+    from openfang.core.calls import Caller
+    from openfang.core.tools import Tool
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """Acts for one caller, who must be an administrator."""
+
+    parts: Parts
+    caller: Caller
+
+    def __post_init__(self) -> None:
+        require_admin(self.caller)
+
+    async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
+        """Make a key; its secret is returned once and kept nowhere."""
+        self._check_name(key.name)
+        secret = new_secret(KEY_PREFIX)
+        key = replace(key, id=new_id("key"), created_at=self._now(), expires_at=self._expiry(ttl))
+        record = self._record(KEY_CREATED, key=key.id, name=key.name, admin=key.admin)
+        projects = tuple(insert_project(project) for project in key.projects)
+        insert = self.parts.keys.insert_key(key, secret)
+        await self.parts.broker.append([record], (*projects, insert))
+        return key, secret
+
+    async def create_token(self, token: AdminToken, *, ttl: float | None) -> tuple[AdminToken, str]:
+        """Make an admin token, for gate 6."""
+        self._check_name(token.name)
+        secret = new_secret(TOKEN_PREFIX)
+        token = replace(
+            token, id=new_id("token"), created_at=self._now(), expires_at=self._expiry(ttl)
+        )
+        record = self._record(KEY_CREATED, key=token.id, name=token.name, tools=token.tools)
+        await self.parts.broker.append([record], (self.parts.keys.insert_token(token, secret),))
+        return token, secret
+
+    async def revoke_key(self, name: str) -> Key | AdminToken:
+        """End a key or token, by name or id."""
+        found = next((key for key in self._in_force() if name in {key.id, key.name}), None)
+        if found is None:
+            raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
+        record = self._record(KEY_REVOKED, key=found.id, name=found.name)
+        await self.parts.broker.append([record], (revoke(found.id),))
+        return found
+
+    def keys(self) -> list[Key | AdminToken]:
+        """List all keys and tokens."""
+        return self.parts.keys.all()
+
+    def _in_force(self) -> list[Key | AdminToken]:
+        return [key for key in self.keys() if key.revoked_at is None]
+
+    def _check_name(self, name: str) -> None:
+        if name == "config" or any(key.name == name for key in self._in_force()):
+            raise Conflict(
+                f"A key named {name} exists already.", way_out=f"openfang keys revoke {name}"
+            )
+
+    async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
+        """Freeze a plan; freezing the same content again changes nothing."""
+        digest = spec_hash(content)
+        known = next((spec for spec in self.parts.specs.all() if spec.hash == digest), None)
+        if known is not None:
+            return known
+        spec = Spec(
+            hash=digest,
+            project=project,
+            name=name,
+            frozen_by=self.caller.id,
+            frozen_at=self._now(),
+        )
+        record = self._record(SPEC_FROZEN, spec=digest, project=project, name=name)
+        statements = (insert_project(project), insert_spec(spec, content))
+        await self.parts.broker.append([record], statements)
+        return spec
+
+    async def answer(
+        self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
+    ) -> Question:
+        """Answer a question."""
+        approvals = self.parts.approvals
+        return await approvals.answer(question_id, approve=approve, by=self.caller, scope=scope)
+
+    async def accept_tool(self, name: str) -> Tool:
+        """Take a tool that changed as it is now."""
+        tool = self.parts.catalog.find(self.caller, name)
+        self.parts.registry.accept(tool.id)
+        await self.parts.broker.append([self._record(TOOL_ACCEPTED, tool=tool.id)])
+        return self.parts.catalog.find(self.caller, tool.id)
+
+    def _now(self) -> int:
+        return self.parts.clock.time_ns()
+
+    def _expiry(self, ttl: float | None) -> int | None:
+        return None if ttl is None else self._now() + int(ttl * _SECOND)
+
+    def _record(self, event: str, **payload: object) -> Record:
+        return Record(event=event, payload=payload, context={"caller": self.caller.id})

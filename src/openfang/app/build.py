@@ -1,0 +1,254 @@
+"""Puts the house together: configuration in, a pipeline out. Only this module sees both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openfang.app.clock import SystemClock
+from openfang.app.plugins import load_gates, load_plugin
+from openfang.app.stores import StoredNames, StoredPins
+from openfang.audit.broker import Broker
+from openfang.audit.chain import digest
+from openfang.config.load import load
+from openfang.core.errors import HomeError
+from openfang.core.ids import Kind
+from openfang.guard.breaker import BreakerLimits, Breakers
+from openfang.guard.loops import LoopLimits, Loops
+from openfang.guard.rate import Quota
+from openfang.guard.recursion import ChainLimits, Chains
+from openfang.host.secrets import MasterKey, SecretStore
+from openfang.pipeline.catalog import Catalog
+from openfang.pipeline.guards import Guards
+from openfang.pipeline.invoke import Pipeline
+from openfang.pipeline.runs import RunLabels
+from openfang.pipeline.shape import Shaper
+from openfang.pipeline.stamp import Stamper
+from openfang.policy.approvals import Approvals
+from openfang.policy.engine import Engine
+from openfang.policy.gates import standard_gates
+from openfang.policy.grants import matches
+from openfang.registry.registry import Registry
+from openfang.safety.redact import Redactor
+from openfang.sources.builtin.clock import clock_tools
+from openfang.sources.builtin.files import file_tools
+from openfang.sources.builtin.memory import memory_tools
+from openfang.sources.builtin.shell import ShellLimits, shell_tools
+from openfang.sources.builtin.source import BuiltinSource
+from openfang.sources.builtin.web import WebLimits, web_tools
+from openfang.storage.approvals import ApprovalStore
+from openfang.storage.database import Database, open_home
+from openfang.storage.keys import KeyStore
+from openfang.storage.processes import Process
+from openfang.storage.specs import SpecStore
+from openfang.storage.state import BlobStore, MemoryStore, RunStore, Settings
+from openfang.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.app.home import Home
+    from openfang.config.models import Config
+    from openfang.core.ports import Clock, ToolSource
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that was put together, by name."""
+
+    home: Home
+    config: Config
+    clock: Clock
+    database: Database
+    writer: Writer
+    master: MasterKey
+    secrets: SecretStore
+    redactor: Redactor
+    broker: Broker
+    keys: KeyStore
+    specs: SpecStore
+    blobs: BlobStore
+    approvals: Approvals
+    registry: Registry
+    catalog: Catalog
+    pipeline: Pipeline
+    sources: dict[tuple[Kind, str], ToolSource]
+
+    def add(self, kind: Kind, source: ToolSource) -> None:
+        """Take a source in: its tools are listed, and its calls reach it."""
+        self.sources[kind, source.name] = source
+        self.registry.refresh(f"{kind.value}:{source.name}", source)
+
+    def close(self) -> None:
+        """Give every file back."""
+        self.writer.close()
+        self.broker.process.release()
+        self.database.close()
+
+
+def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None) -> Parts:
+    """Build everything on an existing home."""
+    if not home.exists:
+        raise HomeError(
+            f"There is no OpenFang home at {home.path}.",
+            way_out="openfang init, or set OPENFANG_HOME",
+        )
+    config = load(home.path, environ)
+    database = open_home(home.database(config), durable=config.audit.fsync)
+    try:
+        return _build(home, config, database, clock or SystemClock())
+    except BaseException:
+        database.close()
+        raise
+
+
+def _build(home: Home, config: Config, database: Database, clock: Clock) -> Parts:
+    master = MasterKey.open(home.path, keyring=config.secrets.keyring)
+    secrets = SecretStore(home.path, master)
+    redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])
+    writer = Writer(
+        path=home.database(config),
+        node=_node(database),
+        digest=digest,
+        durable=config.audit.fsync,
+        now=clock.time_ns,
+    )
+    broker = Broker(
+        writer=writer,
+        process=Process(home.processes),
+        redact=lambda text: redactor.json_text(text).text,
+    )
+    keys = KeyStore(database, master.derive("api-keys"))
+    specs = SpecStore(database)
+    approvals = Approvals(
+        store=ApprovalStore(database),
+        append=broker.append,
+        redact=broker.redact,
+        now=clock.time_ns,
+        timeout_ns=int(config.approvals.timeout_secs * _SECOND),
+    )
+    registry = Registry(
+        names=StoredNames(database, writer),
+        pins=StoredPins(database, writer),
+        clock=clock,
+        adapters=[load_plugin(plugin) for plugin in config.plugins.adapters],
+    )
+    stamper = Stamper()
+    sources: dict[tuple[Kind, str], ToolSource] = {}
+    catalog = Catalog(registry)
+    pipeline = Pipeline(
+        catalog=catalog,
+        sources=sources,
+        guards=_guards(config),
+        engine=_engine(config, specs, keys),
+        runs=RunLabels(RunStore(database)),
+        approvals=approvals,
+        audit=broker,
+        shaper=_shaper(config, redactor, clock),
+        stamper=stamper,
+        clock=clock,
+        tool_seconds=config.tools.timeout_secs,
+    )
+    parts = Parts(
+        home=home,
+        config=config,
+        clock=clock,
+        database=database,
+        writer=writer,
+        master=master,
+        secrets=secrets,
+        redactor=redactor,
+        broker=broker,
+        keys=keys,
+        specs=specs,
+        blobs=BlobStore(database),
+        approvals=approvals,
+        registry=registry,
+        catalog=catalog,
+        pipeline=pipeline,
+        sources=sources,
+    )
+    parts.add(Kind.BUILTIN, _builtins(parts, stamper))
+    return parts
+
+
+def _node(database: Database) -> str:
+    node = Settings(database).get("node")
+    if node is None:
+        raise HomeError("The home is only half made: it has no node.", way_out="openfang init")
+    return node
+
+
+def _engine(config: Config, specs: SpecStore, keys: KeyStore) -> Engine:
+    def valid(secret: str, tool: str) -> bool:
+        token = keys.find_token(secret)
+        return token is not None and matches(token.tools, tool)
+
+    guided = config.policy.profile == "guided"
+    gates = standard_gates(frozen=specs.frozen, valid=valid, guided=guided)
+    return Engine(gates, load_gates(config.plugins.gates))
+
+
+def _guards(config: Config) -> Guards:
+    guard, loops, limits = config.guard, config.loops, config.limits
+    edge = BreakerLimits(failures=3, rest=guard.breaker_secs)
+    return Guards(
+        quota=Quota(cells_per_minute=limits.cells_per_minute, burst=limits.burst),
+        call_cost=limits.costs.call,
+        chains=Chains(
+            ChainLimits(
+                depth=guard.max_depth,
+                agent_calls=guard.agent_calls,
+                tool_calls=guard.tool_calls,
+                at_once=guard.calls_at_once,
+                edge=edge,
+            )
+        ),
+        loops=Loops(
+            LoopLimits(
+                warn_calls=loops.warn,
+                block_calls=loops.block,
+                warn_outcomes=loops.outcome_warn,
+                block_outcomes=loops.outcome_block,
+                poll_factor=loops.poll_factor,
+                stale_calls=loops.no_progress,
+            )
+        ),
+        breakers=Breakers(BreakerLimits(rest=guard.breaker_secs)),
+    )
+
+
+def _shaper(config: Config, redactor: Redactor, clock: Clock) -> Shaper:
+    results = config.results
+    return Shaper(
+        redactor=redactor,
+        now=clock.time_ns,
+        max_chars=results.max_chars,
+        max_binary_bytes=results.max_binary_bytes,
+        keep_ns=results.keep_secs * _SECOND,
+    )
+
+
+def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
+    tools, workspace = parts.config.tools, parts.home.workspace
+    web = WebLimits(
+        allow_private=tools.web_fetch.allow_private,
+        timeout=tools.web_fetch.timeout_secs,
+        max_bytes=tools.web_fetch.max_bytes,
+    )
+    shell = ShellLimits(
+        programs=frozenset(tools.shell_exec.programs),
+        allow_shell=tools.shell_exec.allow_shell,
+        timeout=tools.shell_exec.timeout_secs,
+        variables=tools.shell_exec.env,
+    )
+    families = (
+        clock_tools(parts.clock.time_ns),
+        file_tools(workspace, tools.files.max_bytes),
+        memory_tools(MemoryStore(parts.database), parts.writer),
+        shell_tools(workspace, shell),
+        web_tools(web),
+    )
+    return BuiltinSource(families, stamper.check, disabled=tools.disabled)

@@ -1,0 +1,130 @@
+"""The home folder: where everything lies, and how a new one is made."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openfang.config.load import load
+from openfang.core.errors import HomeError
+from openfang.core.ids import new_id
+from openfang.core.keys import Key
+from openfang.host.secrets import MasterKey
+from openfang.storage.database import Database, open_home
+from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
+from openfang.storage.specs import insert_project
+from openfang.storage.state import Settings, put_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from openfang.config.models import Config
+
+DEFAULT_PROJECT = "default"
+_FIRST_CONFIG = """\
+# OpenFang. Every key with its default: openfang config schema
+# What is written here is strict: an unknown key or a wrong type stops the start.
+
+log_level = "info"
+
+[policy]
+profile = "guided"  # "seed": the six gates as they stand
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths of one home."""
+
+    path: Path
+
+    @property
+    def key_file(self) -> Path:
+        """The first key, an admin's."""
+        return self.path / "key"
+
+    @property
+    def config_file(self) -> Path:
+        """The configuration."""
+        return self.path / "config.toml"
+
+    @property
+    def processes(self) -> Path:
+        """The locks of the processes that use the home."""
+        return self.path / "run"
+
+    def database(self, config: Config) -> Path:
+        """The database file."""
+        file = config.storage.file(self.path)
+        if file is None:
+            raise HomeError(
+                f"storage.url = {config.storage.url!r}: only SQLite is served by this version.",
+                way_out='storage.url = "sqlite:openfang.db"',
+            )
+        return file
+
+    def workspace(self, space: str) -> Path:
+        """The folder of a caller's own files."""
+        return self.path / "workspaces" / space
+
+    @property
+    def exists(self) -> bool:
+        """Whether `openfang init` made it."""
+        return self.key_file.exists() or self.config_file.exists()
+
+
+def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, bool]:
+    """Make a home, or finish one that is half made; returns whether anything was new."""
+    home = Home(path)
+    fresh = not home.key_file.exists()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not home.config_file.exists():
+            _write_private(home.config_file, _FIRST_CONFIG)
+        config = load(path, environ)
+        database = open_home(home.database(config))
+        try:
+            _found(home, database, config)
+        finally:
+            database.close()
+    except OSError as error:
+        raise HomeError(
+            f"The home {path} cannot be made: {error.strerror}.",
+            way_out="set OPENFANG_HOME to a folder that you may write to",
+        ) from error
+    return home, fresh
+
+
+def _found(home: Home, database: Database, config: Config) -> None:
+    """Give the home its node, its first project and its first key, each only once."""
+    master = MasterKey.open(home.path, keyring=config.secrets.keyring)
+    connection = database.connection
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if Settings(database).get("node") is None:
+            connection.execute(*put_setting("node", f"node-{secrets.token_hex(4)}"))
+        connection.execute(*insert_project(DEFAULT_PROJECT))
+        if not home.key_file.exists():
+            _first_key(home, KeyStore(database, master.derive("api-keys")))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _first_key(home: Home, keys: KeyStore) -> None:
+    names = {key.name for key in keys.all()}
+    name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
+    key = Key(id=new_id("key"), name=name, admin=True, projects=(DEFAULT_PROJECT,))
+    secret = new_secret(KEY_PREFIX)
+    keys.database.connection.execute(*keys.insert_key(key, secret))
+    _write_private(home.key_file, secret + "\n")
+
+
+def _write_private(path: Path, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)

@@ -1,0 +1,55 @@
+"""Who calls: decided by the credential alone."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+from openfang.app.home import DEFAULT_PROJECT
+from openfang.core.errors import PolicyViolation, Unauthenticated
+from openfang.core.keys import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.app.build import Parts
+    from openfang.app.home import Home
+    from openfang.core.calls import Caller
+
+
+def credential(home: Home, environ: Mapping[str, str]) -> str:
+    """Find the key of a local command: `OPENFANG_API_KEY`, else the home's own."""
+    secret = environ.get("OPENFANG_API_KEY", "").strip()
+    if secret:
+        return secret
+    try:
+        return home.key_file.read_text().strip()
+    except OSError:
+        raise Unauthenticated(
+            f"No key: OPENFANG_API_KEY is not set and {home.key_file} cannot be read.",
+            way_out="openfang init, or export OPENFANG_API_KEY",
+        ) from None
+
+
+def identify(parts: Parts, secret: str) -> Caller:
+    """Return who holds this key; an unknown, expired or revoked one is nobody's."""
+    configured = parts.config.api_key
+    if configured and hmac.compare_digest(configured.get_secret_value(), secret):
+        return Key(id="config", name="config", projects=(DEFAULT_PROJECT,)).caller()
+    key = parts.keys.find_key(secret)
+    if key is None:
+        raise Unauthenticated(
+            "The key is not known, has expired or was revoked.",
+            way_out="openfang keys list, openfang keys create NAME",
+        )
+    return key.caller()
+
+
+def require_admin(caller: Caller) -> None:
+    """Refuse whoever may not manage the node."""
+    if not caller.admin:
+        raise PolicyViolation(
+            f"{caller.id} may not manage this node.",
+            rule="admin_only",
+            way_out="use a key made with: openfang keys create NAME --admin",
+        )

@@ -1,0 +1,138 @@
+"""An open home: what runs beside the calls, and what is put in order at both ends."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import orjson
+from anyio import to_thread
+
+from openfang.app.build import Parts, build
+from openfang.app.sinks import Sinks
+from openfang.audit import notary
+from openfang.audit.notary import Notary
+from openfang.core.events import TOOL_INVOCATION_END, Record
+from openfang.core.results import Outcome
+from openfang.storage.log import open_calls
+from openfang.storage.processes import Vanished, ended, vanished
+from openfang.storage.state import drop_expired_blobs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from openfang.app.home import Home
+    from openfang.core.ports import Clock
+    from openfang.storage.writer import Head
+
+_INTERRUPTED = "the process ended before the call did"
+
+
+@asynccontextmanager
+async def open_app(
+    home: Home, environ: Mapping[str, str], *, clock: Clock | None = None
+) -> AsyncGenerator[Parts]:
+    """Open a home for calls: end what a dead process left open, sign and pass on what happens."""
+    parts = build(home, environ, clock=clock)
+    try:
+        await end_interrupted(parts)
+        sinks = Sinks.of(parts)
+        seal = _Seal(parts, _notary(parts), parts.writer.head.seq)
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(seal.watch)
+            beside.start_soon(sinks.run)
+            try:
+                yield parts
+            finally:
+                beside.cancel_scope.cancel()
+        await parts.broker.settle()
+        await seal.close()
+        await sinks.drain()
+    finally:
+        parts.close()
+
+
+async def end_interrupted(parts: Parts) -> int:
+    """Give every call of a vanished process its ending."""
+    count = 0
+    process = parts.broker.process
+    for gone in vanished(parts.database, process.folder, me=process.id):
+        count += await _end_calls_of(parts, gone)
+    return count
+
+
+async def _end_calls_of(parts: Parts, gone: Vanished) -> int:
+    endings = [
+        _interrupted(call_id, task_id, context)
+        for call_id, task_id, context in open_calls(parts.database, gone.id, gone.low_water)
+    ]
+    await parts.broker.append(endings, (ended(gone.id),))
+    return len(endings)
+
+
+def _interrupted(call_id: str, task_id: str, context: str) -> Record:
+    return Record(
+        event=TOOL_INVOCATION_END,
+        level="error",
+        call_id=call_id,
+        task_id=task_id,
+        payload={"outcome": Outcome.INTERRUPTED.value, "reason": _INTERRUPTED},
+        context=orjson.loads(context),
+    )
+
+
+def _notary(parts: Parts) -> Notary:
+    return Notary(
+        node=parts.writer.node,
+        key=parts.master.signing_key(),
+        file=Path(parts.config.audit.checkpoint_file),
+    )
+
+
+@dataclass(slots=True)
+class _Seal:
+    """Signs the head of the chain now and then, and at the end."""
+
+    parts: Parts
+    notary: Notary
+    signed: int
+
+    async def watch(self) -> None:
+        """Sign after so many records, or so many seconds with any."""
+        audit = self.parts.config.audit
+        due = anyio.Event()
+
+        def committed(head: Head) -> None:
+            if head.seq - self.signed >= audit.checkpoint_every:
+                due.set()
+
+        self.parts.writer.on_commit = committed
+        while True:
+            with anyio.move_on_after(audit.checkpoint_seconds):
+                await due.wait()
+            due = anyio.Event()
+            await self.sign()
+
+    async def sign(self) -> None:
+        """Sign the head if it moved."""
+        head = self.parts.writer.head
+        if head.seq == self.signed:
+            return
+        now = self.parts.clock.time_ns()
+        point = await to_thread.run_sync(self.notary.sign, head, now)
+        process = self.parts.broker.process
+        statements = [notary.statement(point), drop_expired_blobs(now)]
+        if process.known:
+            statements.append(process.progress(self.parts.broker.low_water))
+        await self.parts.broker.append((), tuple(statements))
+        self.signed = head.seq
+
+    async def close(self) -> None:
+        """Sign what is left, and say that every call of ours has ended."""
+        await self.sign()
+        process = self.parts.broker.process
+        if process.known:
+            await self.parts.broker.append((), (process.end(),))

@@ -1,0 +1,60 @@
+"""Is the audit log what was written? The chain, against checkpoints from both places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain as joined
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openfang.audit.chain import Checkpoint, Finding, Row, Verifier
+from openfang.audit.notary import genuine, second_place
+from openfang.storage.log import checkpoints, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.app.build import Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was read, and what does not fit."""
+
+    records: int
+    checkpoints: int
+    heads: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def verify(parts: Parts) -> Verification:
+    """Read the whole log. Takes a while; run it in a thread."""
+    stored = (
+        Checkpoint(node=row[0], seq=row[1], at=row[2], hash=row[3], signer=row[4], signature=row[5])
+        for row in checkpoints(parts.database)
+    )
+    outside = list(second_place(Path(parts.config.audit.checkpoint_file)))
+    public_key = parts.master.signing_key().public_key()
+    points, forged = genuine(joined(stored, outside), public_key)
+    verifier = Verifier(points)
+    for row in rows(parts.database.path):
+        verifier.read(Row(row[0], row[1], row[2], row[3:9], row[9]))
+    findings = [*forged, *verifier.finish()]
+    if points and not outside:
+        findings.append(_no_second_place(points[-1]))
+    return Verification(
+        records=verifier.records,
+        checkpoints=len(points),
+        heads=verifier.heads,
+        findings=tuple(findings),
+    )
+
+
+def _no_second_place(point: Checkpoint) -> Finding:
+    text = "the file of checkpoints outside the database is missing"
+    return Finding("second_place", point.node, point.seq, text)

@@ -1,0 +1,107 @@
+"""Between the pipeline and the log: records become text, redacted, durable, or the call stops.
+
+A record is handed to the writer before anybody waits for it, so a caller that goes away takes
+nothing with it. An ending that cannot be written (a full disk) is owed: it goes in front of the
+next record that can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
+from openfang.storage.writer import Line, Unit, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openfang.core.events import Record
+    from openfang.storage.processes import Process
+
+Statements = tuple[tuple[str, "Sequence[Any]"], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Broker:
+    """Writes records. `redact` takes and returns JSON text."""
+
+    writer: Writer
+    process: Process
+    redact: Callable[[str], str]
+    _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
+    _owed: list[Line] = field(init=False, default_factory=list[Line])
+
+    async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
+        """Return the records' numbers once they are durable."""
+        return await self._write(records, statements)
+
+    async def started(self, call_id: str, records: Sequence[Record]) -> int:
+        """Record that a call begins; nothing may run before this returns."""
+        self._open[call_id] = self.writer.head.seq + 1
+        statements: Statements = ()
+        if not self.process.known:
+            statements = (self.process.begin(self.writer.head.seq + 1),)
+        try:
+            numbers = await self._write(records, statements)
+        except AuditUnavailable:
+            del self._open[call_id]
+            raise
+        return numbers[-1]
+
+    async def finished(
+        self, call_id: str, records: Sequence[Record], statements: Statements = ()
+    ) -> int:
+        """Record that a call ended; an ending that cannot be written now is owed."""
+        try:
+            numbers = await self._write(records, statements)
+        except AuditUnavailable as error:
+            self._owed += [self._line(record) for record in records]
+            raise Unrecorded(
+                f"The call ran, but its ending could not be recorded: {error.message}",
+                way_out=error.way_out,
+            ) from error
+        finally:
+            self._open.pop(call_id, None)
+        return numbers[-1]
+
+    @property
+    def low_water(self) -> int:
+        """The oldest record whose call may still be open."""
+        return min(self._open.values(), default=self.writer.head.seq + 1)
+
+    async def settle(self) -> None:
+        """Wait for what is queued, and write what is owed."""
+        await self.writer.drain()
+        if self._owed:
+            await self._write((), ())
+
+    async def _write(self, records: Sequence[Record], statements: Statements) -> Sequence[int]:
+        owed, self._owed = self._owed, []
+        lines = (*owed, *[self._line(record) for record in records])
+        unit = Unit(lines, statements)
+        try:
+            numbers = self.writer.commit(unit) if len(self._open) <= 1 else None
+            if numbers is None:
+                numbers = await self.writer.submit(unit)
+        except HomeError as error:
+            self._owed = owed + self._owed
+            raise AuditUnavailable(
+                f"audit unavailable: {error.message}", way_out=error.way_out
+            ) from error
+        return numbers[len(owed) :]
+
+    def _line(self, record: Record) -> Line:
+        return Line(
+            record.event,
+            record.level,
+            record.call_id,
+            record.task_id,
+            self._text(record.payload),
+            self._text(record.context),
+        )
+
+    def _text(self, value: Mapping[str, Any] | str) -> str:
+        return value if isinstance(value, str) else self.redact(orjson.dumps(value).decode())

@@ -1,0 +1,113 @@
+"""Signed checkpoints: the node's word on its chain, kept in the log and in a second place."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from openfang.audit.chain import Checkpoint, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+    from openfang.storage.writer import Head
+
+
+def signer_id(public_key: Ed25519PublicKey) -> str:
+    """Name a key by its fingerprint."""
+    raw = public_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return sha256(raw).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notary:
+    """Signs the head of a chain with the node's key."""
+
+    node: str
+    key: Ed25519PrivateKey
+    file: Path
+
+    def sign(self, head: Head, at: int) -> Checkpoint:
+        """Make a checkpoint and append it to the second place."""
+        signer = signer_id(self.key.public_key())
+        point = Checkpoint(node=self.node, seq=head.seq, at=at, hash=head.hash, signer=signer)
+        point = replace(point, signature=self.key.sign(point.message))
+        self._append(point)
+        return point
+
+    def _append(self, point: Checkpoint) -> None:
+        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        line = orjson.dumps(_as_json(point)) + b"\n"
+        handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, line)
+        finally:
+            os.close(handle)
+
+
+def statement(point: Checkpoint) -> tuple[str, Sequence[Any]]:
+    """Return the statement that keeps a checkpoint in the database."""
+    sql = "INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)"
+    return sql, (point.node, point.seq, point.at, point.hash, point.signer, point.signature)
+
+
+def second_place(file: Path) -> Iterator[Checkpoint]:
+    """Read the checkpoints that were kept outside the database."""
+    if not file.exists():
+        return
+    for line in file.read_bytes().splitlines():
+        try:
+            yield _from_json(orjson.loads(line))
+        except (ValueError, KeyError, TypeError):
+            continue  # a torn last line: the process died while appending
+
+
+def genuine(
+    points: Iterable[Checkpoint], public_key: Ed25519PublicKey
+) -> tuple[list[Checkpoint], list[Finding]]:
+    """Keep the checkpoints that this node signed; the others are findings."""
+    kept: list[Checkpoint] = []
+    forged: list[Finding] = []
+    for point in points:
+        try:
+            public_key.verify(point.signature, point.message)
+            kept.append(point)
+        except InvalidSignature:
+            text = "the checkpoint is not signed by this node's key"
+            forged.append(Finding("forged", point.node, point.seq, text))
+    return kept, forged
+
+
+def _as_json(point: Checkpoint) -> dict[str, Any]:
+    return {
+        "node": point.node,
+        "seq": point.seq,
+        "at": point.at,
+        "hash": point.hash.hex(),
+        "signer": point.signer,
+        "signature": point.signature.hex(),
+    }
+
+
+def _from_json(body: dict[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        node=body["node"],
+        seq=body["seq"],
+        at=body["at"],
+        hash=bytes.fromhex(body["hash"]),
+        signer=body["signer"],
+        signature=bytes.fromhex(body["signature"]),
+    )

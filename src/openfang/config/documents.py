@@ -1,0 +1,104 @@
+"""Reading one file: its data, where each key stands, or the one problem that kept it from us."""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import yaml
+
+from openfang.config.lines import Key, toml_lines
+from openfang.config.models import Place
+from openfang.config.positions import YamlProblem, read_yaml
+from openfang.config.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAX_BYTES = 256 * 1024
+_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One file as it was read. `name` is how messages call it."""
+
+    name: str
+    path: Path
+    data: Mapping[str, Any]
+    lines: Mapping[Key, int]
+
+    def place(self, key: Key) -> Place:
+        """Find the line of a key, or of the nearest table around it."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return Place(self.name, self.lines.get(key, 1))
+
+
+def read_document(path: Path, name: str) -> Document | Problem:
+    """Read a TOML or YAML file by its suffix."""
+    try:
+        text = _text(path)
+    except OSError as error:
+        return Problem(Place(name), "", f"cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return Problem(Place(name, line), "", "expected UTF-8 text, got other bytes")
+    try:
+        return (
+            _yaml(path, name, text) if path.suffix in {".yaml", ".yml"} else _toml(path, name, text)
+        )
+    except RecursionError:
+        return Problem(Place(name), "", "expected less than a hundred levels of nesting")
+
+
+def _text(path: Path) -> str:
+    # A pipe or a device could keep the start waiting for ever, so only plain files are opened.
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(None, "it is not a plain file")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise OSError(None, f"it has more than {MAX_BYTES} bytes")
+    return content.decode("utf-8-sig")
+
+
+def _toml(path: Path, name: str, text: str) -> Document | Problem:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return _toml_problem(name, text, str(error))
+    except ValueError as error:
+        return Problem(Place(name), "", f"not valid TOML: {error}")
+    return Document(name=name, path=path, data=data, lines=toml_lines(text))
+
+
+def _toml_problem(name: str, text: str, message: str) -> Problem:
+    found = _POSITION.search(message)
+    if found is None:
+        return Problem(Place(name), "", f"not valid TOML: {message}")
+    reason = f"not valid TOML: {message[: found.start()]}"
+    if found[1] is None:
+        return Problem(Place(name, text.count("\n") + 1), "", f"{reason} at the end of the file")
+    return Problem(Place(name, int(found[1])), "", reason, column=int(found[2]))
+
+
+def _yaml(path: Path, name: str, text: str) -> Document | Problem:
+    try:
+        data, lines = read_yaml(text)
+    except YamlProblem as problem:
+        return Problem(Place(name, problem.line), "", str(problem), column=problem.column)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        return Problem(Place(name, line), "", f"not valid YAML: {error.problem}", column=column)
+    except (yaml.YAMLError, ValueError) as error:
+        return Problem(Place(name), "", f"not valid YAML: {error}")
+    if not isinstance(data, dict):
+        return Problem(Place(name, 1), "", "expected a table with the key mcp_servers")
+    return Document(name=name, path=path, data=cast("dict[str, Any]", data), lines=lines)

@@ -1,0 +1,199 @@
+"""From files to a `Config`: read, join, validate; every problem of every file at once.
+
+What depends on the world (a variable, a program, an address) is not looked at here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pydantic import ValidationError
+
+from openfang.config.agentos import AgentosFile, to_server
+from openfang.config.documents import Document, read_document
+from openfang.config.fields import Folders, Section
+from openfang.config.merge import Merged, frozen
+from openfang.config.models import Config, Place
+from openfang.config.problems import Problem, explain, spell
+from openfang.config.schema import shape_of
+from openfang.config.whole import distinct_servers, settled
+from openfang.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from openfang.config.lines import Key
+    from openfang.config.servers import McpServer
+
+FILE = "config.toml"
+_YAML = frozenset({".yaml", ".yml"})
+_SUFFIXES = _YAML | {".toml"}
+_Model = TypeVar("_Model", bound=Section)
+
+
+def find_home(environ: Mapping[str, str]) -> Path:
+    """Say where the home is: `$OPENFANG_HOME`, else `~/.openfang`."""
+    user = _user_home(environ)
+    named = environ.get("OPENFANG_HOME")
+    return Folders(home=Path.cwd(), user=user).resolve(named) if named else user / ".openfang"
+
+
+def load(home: Path, environ: Mapping[str, str]) -> Config:
+    """Load `config.toml` and what it includes; a missing file means the defaults."""
+    reading = _read(home, environ)
+    if reading.config is None or reading.problems:
+        lines = "\n".join(str(problem) for problem in reading.ordered())
+        raise ConfigError(lines, way_out="openfang config check")
+    return reading.config
+
+
+def check(home: Path, environ: Mapping[str, str]) -> tuple[Problem, ...]:
+    """Find everything that would stop a start, without starting."""
+    return tuple(_read(home, environ).ordered())
+
+
+@dataclass(slots=True)
+class _Reading:
+    folders: Folders
+    merged: Merged = field(default_factory=Merged)
+    servers: list[tuple[McpServer, Place]] = field(default_factory=list["tuple[McpServer, Place]"])
+    files: list[str] = field(default_factory=list[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    config: Config | None = None
+
+    def ordered(self) -> list[Problem]:
+        """Order the problems as the files were read, each from top to bottom."""
+        rank = {name: number for number, name in enumerate(self.files)}
+        return sorted(self.problems, key=lambda p: (rank.get(p.place.file, -1), p.place.line))
+
+    def open(self, path: Path) -> Document | None:
+        """Read one file, or note why not."""
+        name = self.shown(path)
+        self.files.append(name)
+        match read_document(path, name):
+            case Problem() as problem:
+                self.problems.append(problem)
+                return None
+            case document:
+                return document
+
+    def shown(self, path: Path) -> str:
+        inside = path.is_relative_to(self.folders.home)
+        return str(path.relative_to(self.folders.home) if inside else path)
+
+    def validated(
+        self,
+        model: type[_Model],
+        data: Mapping[str, Any],
+        place: Callable[[Key], Place],
+        naming: str,
+    ) -> _Model | None:
+        """Validate, or note each error where it stands."""
+        try:
+            return model.model_validate(data, context=self.folders)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False, include_input=False):
+                key, message = explain(detail, data, shape_of(model))
+                self.problems.append(Problem(place(key), spell(key, data, naming), message))
+            return None
+
+
+def _read(home: Path, environ: Mapping[str, str]) -> _Reading:
+    home = home.absolute()
+    reading = _Reading(Folders(home=home, user=_user_home(environ)))
+    main = home / FILE
+    if not _absent(main):
+        _read_files(reading, main)
+    _override(reading.merged, environ)
+    # An empty table is validated, and so the default of a path in it counts from the home as well.
+    reading.merged.data.setdefault("audit", {})
+    reading.problems += reading.merged.problems
+    config = reading.validated(Config, reading.merged.data, reading.merged.place, "name")
+    if config is not None:
+        _finish(reading, config)
+    return reading
+
+
+def _read_files(reading: _Reading, main: Path) -> None:
+    document = reading.open(main)
+    if document is None:
+        return
+    reading.merged.add(document)
+    seen = {main.resolve()}
+    for number, path in _includes(reading, document):
+        if not _is_file(path) or path.suffix not in _SUFFIXES:
+            what = f"expected an existing .toml or .yaml file, got {path}"
+            place = document.place(("include", number))
+            reading.problems.append(Problem(place, f"include[{number}]", what))
+        elif path.resolve() not in seen:
+            seen.add(path.resolve())
+            _include(reading, path)
+
+
+def _includes(reading: _Reading, document: Document) -> Iterable[tuple[int, Path]]:
+    include: object = document.data.get("include")
+    entries = cast("list[object]", include) if isinstance(include, list) else []
+    for number, entry in enumerate(entries):
+        if isinstance(entry, str) and entry:
+            yield number, reading.folders.resolve(entry)
+
+
+def _include(reading: _Reading, path: Path) -> None:
+    document = reading.open(path)
+    if document is None:
+        return
+    if path.suffix in _YAML:
+        reading.servers += _agentos(reading, document)
+    elif "include" in document.data:
+        message = f"expected in {FILE} only: an included file includes no other"
+        reading.problems.append(Problem(document.place(("include",)), "include", message))
+    else:
+        reading.merged.add(document)
+
+
+def _agentos(reading: _Reading, document: Document) -> list[tuple[McpServer, Place]]:
+    file = reading.validated(AgentosFile, frozen(document.data), document.place, "id")
+    entries = file.mcp_servers if file else ()
+    return [
+        (to_server(entry, document.path.parent), document.place(("mcp_servers", number)))
+        for number, entry in enumerate(entries)
+    ]
+
+
+def _override(merged: Merged, environ: Mapping[str, str]) -> None:
+    if listen := environ.get("OPENFANG_LISTEN"):
+        merged.data["api_listen"] = listen
+        merged.places["api_listen",] = Place("OPENFANG_LISTEN")
+
+
+def _finish(reading: _Reading, config: Config) -> None:
+    merged = reading.merged
+    own = [(s, merged.place(("mcp_servers", n))) for n, s in enumerate(config.mcp_servers)]
+    servers, problems = distinct_servers([*own, *reading.servers])
+    reading.problems += [*problems, *settled(config, merged)]
+    reading.config = config.with_servers(servers)
+
+
+def _user_home(environ: Mapping[str, str]) -> Path:
+    named = environ.get("HOME")
+    return Path(named) if named else Path.home()
+
+
+def _absent(path: Path) -> bool:
+    """Whether nothing is there; what is there and cannot be read is another matter."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -1,0 +1,221 @@
+"""What one node allows, counts, keeps and writes down."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from openfang.config.fields import (
+    Count,
+    HomePath,
+    Seconds,
+    Section,
+    TagName,
+    Text,
+    Url,
+    meaning,
+    resolved,
+)
+
+_PLUGIN = re.compile(r"\Apython:(?P<path>[^:\0]+\.py):(?P<name>[A-Za-z_][A-Za-z0-9_]*)\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A class of the operator's own, by file and name."""
+
+    path: Path
+    name: str
+
+    def __str__(self) -> str:
+        return f"python:{self.path}:{self.name}"
+
+
+def _plugin(text: object, info: ValidationInfo) -> Plugin:
+    if isinstance(text, Plugin):
+        return text
+    found = _PLUGIN.match(text) if isinstance(text, str) else None
+    if found is None:
+        raise PydanticCustomError("expected", "python:file.py:Class")
+    return Plugin(path=Path(resolved(found["path"], info)), name=found["name"])
+
+
+PluginName = Annotated[
+    Plugin,
+    BeforeValidator(_plugin),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": r"^python:[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*$"}),
+]
+
+
+class Costs(Section):
+    """Cells that one request takes from its caller's rate."""
+
+    message: Count = Field(default=30, description="Cells for a message to an agent.")
+    call: Count = Field(default=5, description="Cells for a tool call.")
+    health: Count = Field(default=1, description="Cells for a look at the node's state.")
+
+
+class Limits(Section):
+    """The rate of each key and each address."""
+
+    cells_per_minute: Count = Field(default=500, description="Cells that come back in a minute.")
+    burst: Count = Field(default=500, description="Cells that can be spent at once.")
+    costs: Costs = Field(default=Costs(), description="Cells that one request takes.")
+
+
+class Policy(Section):
+    """How strictly the gates read."""
+
+    profile: Literal["guided", "seed"] = Field(
+        default="guided",
+        description="`seed`: the six gates as they stand; `guided`: an approval or a standing "
+        "grant may stand in for a frozen spec.",
+    )
+    blacklist: tuple[TagName, ...] = Field(
+        default=(), description="Side-effect tags that gate 5 refuses for everybody."
+    )
+
+
+class Plugins(Section):
+    """The operator's own classes."""
+
+    gates: tuple[PluginName, ...] = Field(
+        default=(), description="Gates that are asked after the six, as `python:file.py:Class`."
+    )
+    adapters: tuple[PluginName, ...] = Field(
+        default=(), description="Classifiers of foreign tools, as `python:file.py:Class`."
+    )
+    audit_handlers: tuple[PluginName, ...] = Field(
+        default=(), description="Readers behind the audit log, as `python:file.py:Class`."
+    )
+
+
+class Audit(Section):
+    """The audit log, its checkpoints and its sinks."""
+
+    fsync: bool = Field(
+        default=False, description="Whether each commit also survives a loss of power."
+    )
+    checkpoint_every: Count = Field(
+        default=1000, description="Records after which a signed checkpoint is written."
+    )
+    checkpoint_seconds: Seconds = Field(
+        default=10, description="Seconds after which new records get a signed checkpoint."
+    )
+    checkpoint_file: HomePath = Field(
+        default="checkpoints/checkpoints.jsonl",
+        validate_default=True,
+        description="Where checkpoints are kept, from the home; better on another disk.",
+    )
+    jsonl: HomePath | None = Field(
+        default=None, description="A file that gets each entry as a line of JSON."
+    )
+    stdout: bool = Field(
+        default=False, description="Whether each entry is also written to standard output."
+    )
+
+
+class Webhook(Section):
+    """Where questions are sent."""
+
+    url: Url = Field(description="The address that gets each question.")
+    secret: SecretStr = Field(
+        min_length=16, description="The key that signs what is sent, at least 16 characters."
+    )
+    allow_private: bool = Field(
+        default=False, description="Open loopback and private addresses; never metadata services."
+    )
+
+
+class Approvals(Section):
+    """Questions to a person."""
+
+    timeout_secs: Annotated[float, Field(gt=0, le=30 * 86_400)] = Field(
+        default=3600, description="Seconds after which an unanswered question is denied."
+    )
+    webhook: Webhook | None = Field(default=None, description="Where questions are sent.")
+
+
+class Issuer(Section):
+    """The authority whose access tokens are accepted."""
+
+    url: Url = Field(description="The issuer, as its tokens name it.")
+    audience: Text = Field(description="The audience that a token must name.")
+    jwks_url: Url | None = Field(
+        default=None, description="Where its keys are; unset means as its metadata says."
+    )
+
+
+class Auth(Section):
+    """Who may come in."""
+
+    require_key: bool = Field(
+        default=True,
+        description="Whether callers need a key; false is accepted on loopback only.",
+    )
+    issuer: Issuer | None = Field(
+        default=None, description="The authority whose access tokens are accepted."
+    )
+
+
+class Storage(Section):
+    """Where state is kept."""
+
+    url: str = Field(
+        default="sqlite:openfang.db",
+        pattern=r"^(sqlite:\S+|postgres(ql)?://\S+)$",
+        json_schema_extra=meaning("sqlite:FILE or postgresql://..."),
+        description="`sqlite:FILE`, from the home, or a `postgresql://` address.",
+    )
+
+    def file(self, home: Path) -> Path | None:
+        """Say where the SQLite database is; none when another server keeps the state."""
+        scheme, _, path = self.url.partition(":")
+        return home / path if scheme == "sqlite" else None
+
+
+class Secrets(Section):
+    """How the key of the secret store is kept."""
+
+    keyring: bool = Field(
+        default=False, description="Keep it in the desktop's keyring instead of in the home."
+    )
+
+
+class Guard(Section):
+    """What one chain of calls may take."""
+
+    max_depth: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=5, description="Calls inside calls; the next deeper one is refused."
+    )
+    agent_calls: Count = Field(default=64, description="Calls to agents and peers in one chain.")
+    tool_calls: Count = Field(default=500, description="Calls to plain tools in one run.")
+    calls_at_once: Count = Field(default=16, description="Calls of one chain at the same time.")
+    deadline_secs: Seconds = Field(
+        default=600, description="Seconds after which a chain makes no more calls."
+    )
+    breaker_secs: Seconds = Field(default=30, description="Seconds for which a breaker stays open.")
+
+
+class Loops(Section):
+    """When repeated calls of one run count as a loop."""
+
+    warn: Count = Field(default=3, description="Identical calls that get a warning.")
+    block: Count = Field(default=5, description="Identical calls that are blocked.")
+    poll_factor: Count = Field(
+        default=3, description="How many times more identical calls a polling tool may get."
+    )
+    outcome_warn: Count = Field(default=2, description="Identical outcomes that get a warning.")
+    outcome_block: Count = Field(default=3, description="Identical outcomes that are blocked.")
+    no_progress: Count = Field(default=30, description="Calls without progress that end a run.")

@@ -1,0 +1,138 @@
+"""`[[mcp_servers]]`: the servers whose tools we call, and what the operator says about them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from openfang.config.fields import (
+    Argument,
+    Count,
+    EffectName,
+    FolderPath,
+    Name,
+    RiskName,
+    Seconds,
+    SecretLine,
+    SecretText,
+    Section,
+    TagName,
+    Text,
+    TrustName,
+    Url,
+    Variable,
+)
+
+_TYPE = "A child's standard input and output, or HTTP in either of its two forms."
+
+
+class StdioTransport(Section):
+    """A program of this machine that speaks over its standard input and output."""
+
+    type: Literal["stdio"] = Field(description=_TYPE)
+    command: Text = Field(description="The program to start.")
+    args: tuple[Argument, ...] = Field(default=(), description="Its arguments, one entry each.")
+
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+
+
+class HttpTransport(Section):
+    """A server at an address; Streamable HTTP is tried first, then legacy SSE, then plain POST."""
+
+    type: Literal["sse", "http"] = Field(description=_TYPE)
+    url: Url = Field(description="The server's address.")
+    headers: dict[HeaderName, SecretLine] = Field(
+        default={}, description="Headers sent with every request; `${NAME}` expands in the values."
+    )
+
+
+Transport = Annotated[StdioTransport | HttpTransport, Field(discriminator="type")]
+
+
+def _env_form(env: object) -> str:
+    return "values" if isinstance(env, Mapping) else "names"
+
+
+Env = Annotated[
+    Annotated[tuple[Variable, ...], Tag("names")]
+    | Annotated[dict[Variable, SecretText], Tag("values")],
+    Discriminator(_env_form),
+]
+
+
+class ToolOverride(Section):
+    """What the operator says about one foreign tool; what is unset stays as classified."""
+
+    risk: RiskName | None = Field(default=None, description="The tool's risk.")
+    tags: tuple[TagName, ...] | None = Field(
+        default=None, description="The tool's side-effect tags."
+    )
+    effect: EffectName | None = Field(
+        default=None, description="What a call does to the world, for the flow rules."
+    )
+    targets: tuple[Text, ...] | None = Field(
+        default=None, description="The arguments that choose who, where and what."
+    )
+    enabled: bool | None = Field(default=None, description="Whether the tool can be called at all.")
+    polls: bool | None = Field(
+        default=None, description="Whether identical calls are how the tool is meant to be used."
+    )
+    requires_admin_token: bool | None = Field(
+        default=None, description="Whether each call needs an admin token."
+    )
+    timeout_secs: Seconds | None = Field(
+        default=None, description="How long one call of the tool may take, in seconds."
+    )
+
+
+class McpServer(Section):
+    """One MCP server."""
+
+    name: Name = Field(description="The server's name, and the second part of its tools' ids.")
+    transport: Transport = Field(description="How to reach the server.")
+    timeout_secs: Seconds = Field(
+        default=30, description="How long one request may take, in seconds."
+    )
+    env: Env = Field(
+        default=(),
+        description="The child's variables: names to pass on, or a table of values in which "
+        "`${NAME}` expands.",
+    )
+    enabled: bool = Field(default=True, description="Whether the server is connected.")
+    allow_tools: tuple[Text, ...] = Field(
+        default=(), description="The tools that may be seen; empty means all."
+    )
+    deny_side_effect_tags: tuple[TagName, ...] = Field(
+        default=(), description="Tools with one of these tags are refused by gate 5."
+    )
+    trust: TrustName | None = Field(
+        default=None,
+        description="How far the server is trusted; unset means low over the network and for "
+        "unpinned packages, medium else.",
+    )
+    risk: RiskName | None = Field(
+        default=None, description="The risk of each of its tools, unless the tool has its own."
+    )
+    allow_private: bool = Field(
+        default=False, description="Open loopback and private addresses; never metadata services."
+    )
+    lazy: bool = Field(default=False, description="Connect at the first call instead of at start.")
+    sandbox: Literal["auto", "required", "off"] = Field(
+        default="auto", description="Whether the child runs sandboxed."
+    )
+    network: bool = Field(
+        default=True, description="Whether the sandboxed child reaches the guarded egress."
+    )
+    fs_read: tuple[FolderPath, ...] = Field(
+        default=(), description="More paths that the sandboxed child may read."
+    )
+    fs_write: tuple[FolderPath, ...] = Field(
+        default=(), description="More paths that the sandboxed child may write."
+    )
+    max_concurrency: Count = Field(
+        default=10, description="Calls at once; the others wait in turn."
+    )
+    tools: dict[Text, ToolOverride] = Field(
+        default={}, description="The operator's word on single tools, by the server's name for it."
+    )

@@ -1,0 +1,117 @@
+"""The configuration in force, as a dict or as TOML, without what is secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from pydantic import SecretStr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from openfang.config.models import Config
+
+Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain]"
+
+HIDDEN = "***"
+_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@]+@")
+_QUERY = re.compile(
+    r"([?&][^=&\s#]*(?:key|token|secret|password|signature)[^=&\s#]*=)[^&\s#]+", re.IGNORECASE
+)
+_BARE = re.compile(r"\A[A-Za-z0-9_-]+\Z")
+
+
+def without_credentials(text: str) -> str:
+    """Hide the user part and secret parameters of every address in a text."""
+    return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
+
+
+def as_dict(config: Config) -> dict[str, Plain]:
+    """Give every key that has a value; secrets are `***`."""
+    return cast("dict[str, Plain]", _plain(config.model_dump()))
+
+
+def as_toml(config: Config) -> str:
+    """Write the configuration as a file that, but for its secrets, would load to the same."""
+    return "\n".join(_table(as_dict(config), ())).lstrip("\n") + "\n"
+
+
+def _plain(value: object) -> Plain:
+    match value:
+        case dict():
+            table = cast("dict[str, object]", value)
+            return {key: _plain(inner) for key, inner in table.items() if inner is not None}
+        case list() | tuple():
+            return [_plain(inner) for inner in cast("list[object]", value)]
+        case _:
+            return _scalar(value)
+
+
+def _scalar(value: object) -> Plain:
+    match value:
+        case SecretStr():
+            return HIDDEN
+        case Enum():
+            return str(value.value)
+        case str():
+            return without_credentials(value)
+        case float() if value.is_integer():
+            return int(value)
+        case bool() | int() | float():
+            return value
+        case _:
+            raise TypeError(f"no plain form of {type(value).__name__}")
+
+
+def _table(table: Mapping[str, Plain], path: tuple[str, ...]) -> Iterator[str]:
+    for key, value in table.items():
+        if not _is_section(value):
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in table.items():
+        if _is_section(value):
+            yield from _section(value, (*path, key))
+
+
+def _section(value: Plain, path: tuple[str, ...]) -> Iterator[str]:
+    name = ".".join(map(_key, path))
+    if isinstance(value, dict):
+        yield from ("", f"[{name}]")
+        yield from _table(value, path)
+        return
+    for entry in cast("list[dict[str, Plain]]", value):
+        yield from ("", f"[[{name}]]")
+        yield from _table(entry, path)
+
+
+def _is_section(value: Plain) -> bool:
+    match value:
+        case dict():
+            return True
+        case list():
+            return bool(value) and all(isinstance(entry, dict) for entry in value)
+        case _:
+            return False
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - any plain value
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
+        case _:
+            return str(value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.match(key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are TOML's too, but JSON leaves the delete character as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,127 @@
+"""A call's ending as JSON (C12.5): the same object over HTTP and from `--json` on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.errors import (
+    AuditUnavailable,
+    CallFailed,
+    CallRefused,
+    GuardTripped,
+    InvalidArguments,
+    OpenFangError,
+    Parked,
+    Unauthenticated,
+    UnknownTool,
+)
+from openfang.core.results import text_part
+
+if TYPE_CHECKING:
+    from openfang.core.decisions import Explanation, Verdict
+    from openfang.core.results import Receipt, Result
+    from openfang.core.tools import Tool
+
+_STATUS: tuple[tuple[type[OpenFangError], int], ...] = (
+    (Unauthenticated, 401),
+    (UnknownTool, 404),
+    (InvalidArguments, 422),
+    (GuardTripped, 429),
+    (Parked, 202),
+    (AuditUnavailable, 503),
+    (CallRefused, 403),
+)
+
+
+def status_of(error: OpenFangError) -> int:
+    """The HTTP status of a refusal."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def result_body(result: Result) -> dict[str, Any]:
+    """What a call brought back."""
+    return {
+        "call_id": result.call_id,
+        "outcome": result.outcome.value,
+        "content": list(result.content),
+        "structured": result.structured,
+        "labels": result.labels.names,
+        "audit": _audit(result.receipt),
+    }
+
+
+def failure_body(failure: CallFailed) -> dict[str, Any]:
+    """It ran, and did not end well: an outcome, with the reason as its content."""
+    return {
+        "call_id": failure.call_id,
+        "outcome": "error",
+        "content": [text_part(f"Error: {failure.message}")],
+        "structured": {"code": failure.code, "way_out": failure.way_out},
+        "labels": [],
+        "audit": _audit(failure.receipt),
+    }
+
+
+def problem_body(error: OpenFangError) -> dict[str, Any]:
+    """Nothing ran: an RFC 9457 problem with the rule, every gate's verdict and the way out."""
+    body: dict[str, Any] = {
+        "type": f"urn:openfang:problem:{error.code}",
+        "title": error.code.replace("_", " "),
+        "status": status_of(error),
+        "detail": error.message,
+        "rule": getattr(error, "rule", error.code),
+        "way_out": error.way_out,
+    }
+    if isinstance(error, CallRefused):
+        body["gates"] = [verdict_body(verdict) for verdict in error.verdicts]
+    if isinstance(error, Parked):
+        body["approval"] = error.question_id
+    if isinstance(error, GuardTripped) and error.retry_after is not None:
+        body["retry_after"] = round(error.retry_after, 3)
+    return body
+
+
+def verdict_body(verdict: Verdict) -> dict[str, str]:
+    """One gate's word."""
+    fields = {
+        "gate": verdict.gate,
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "code": verdict.code,
+        "way_out": verdict.way_out,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def explanation_body(explanation: Explanation) -> dict[str, Any]:
+    """A decision that was asked for without a call."""
+    return {
+        "tool": explanation.tool.id,
+        "outcome": explanation.outcome,
+        "gates": [verdict_body(verdict) for verdict in explanation.verdicts],
+        "labels": explanation.labels,
+    }
+
+
+def tool_body(tool: Tool) -> dict[str, Any]:
+    """A tool as lists show it."""
+    return {
+        "id": tool.id,
+        "name": tool.wire_name,
+        "title": tool.title,
+        "description": tool.description,
+        "source": tool.source,
+        "source_type": tool.kind.source_type,
+        "risk": tool.risk.name,
+        "side_effects": sorted(tool.tags),
+        "effect": tool.sink.effect.value,
+        "trust": tool.trust.value,
+        "enabled": tool.enabled,
+        "held": tool.hold,
+        "requires_admin_token": tool.requires_admin_token,
+        "input_schema": dict(tool.input_schema),
+    }
+
+
+def _audit(receipt: Receipt | None) -> dict[str, int] | None:
+    return None if receipt is None else {"start": receipt.start, "end": receipt.end}

@@ -1,0 +1,99 @@
+"""Keys, admin tokens, specs and questions: what is bound to a caller, and what a person decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from openfang.core.calls import EVERYTHING, Caller, Grants, Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A named key. What the gates read is bound to it (C7.7)."""
+
+    id: str
+    name: str
+    admin: bool = False
+    grants: Grants = EVERYTHING
+    mode: Mode = Mode.EXECUTION
+    projects: tuple[str, ...] = ()
+    spec: str | None = None
+    blacklist: frozenset[str] = frozenset()
+    cells_per_minute: int | None = None
+    created_at: int = 0
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def caller(self) -> Caller:
+        """Who calls with this key."""
+        return Caller(
+            id=f"key:{self.name}",
+            admin=self.admin,
+            grants=self.grants,
+            mode=self.mode,
+            projects=self.projects,
+            spec=self.spec,
+            blacklist=self.blacklist,
+            cells_per_minute=self.cells_per_minute,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminToken:
+    """A second credential, for gate 6: it opens tools, it does not manage the node."""
+
+    id: str
+    name: str
+    tools: tuple[str, ...] = ("*",)
+    created_at: int = 0
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A plan that was frozen: a call names it by its hash."""
+
+    hash: str
+    project: str
+    name: str
+    frozen_by: str
+    frozen_at: int
+
+
+class Answer(Enum):
+    """The states of a question."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    SPENT = "spent"
+
+
+class Scope(Enum):
+    """How far an approval reaches."""
+
+    ONCE = "once"
+    SESSION = "session"
+    RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a person is asked, bound to caller, tool, arguments and time."""
+
+    id: str
+    caller: str
+    tool: str
+    arguments_hash: str
+    run: str
+    rule: str
+    reason: str
+    arguments: str
+    state: Answer
+    scope: Scope
+    asked_at: int
+    expires_at: int
+    answered_at: int | None = None
+    answered_by: str | None = None

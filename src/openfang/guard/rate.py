@@ -1,0 +1,112 @@
+"""GCRA: how many cells a key may spend, decided from one number per key and a clock value."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeAlias
+
+_ROUNDING = 0.001
+_KEYS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """So many cells a minute in the long run, and so many at once."""
+
+    cells_per_minute: int
+    burst: int
+
+    def __post_init__(self) -> None:
+        if self.cells_per_minute < 1 or self.burst < 1:
+            raise ValueError(f"A quota needs at least one cell: {self}")
+
+    @property
+    def interval(self) -> float:
+        """Seconds that one cell takes to come back."""
+        return 60.0 / self.cells_per_minute
+
+    @property
+    def window(self) -> float:
+        """Seconds that a whole burst takes to come back."""
+        return self.interval * self.burst
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Spent. `tat` is the state to keep; the bucket is full again in `reset` seconds."""
+
+    tat: float
+    remaining: int
+    reset: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """Nothing spent. A wait of `retry_after` seconds is enough; None: no wait ever is."""
+
+    tat: float
+    retry_after: float | None
+
+
+Charge: TypeAlias = Granted | Limited
+
+
+def take(tat: float | None, now: float, cost: int, quota: Quota) -> Charge:
+    """Spend `cost` cells at `now`, or say how long to wait.
+
+    `tat` is the moment at which the bucket is full again. A moment further away than a whole
+    window can only come from a clock that was set back, and counts as a whole window. A thousandth
+    of a cell is forgiven, so that rounding never refuses what arithmetic allows.
+    """
+    interval, window = quota.interval, quota.window
+    full_at = now if tat is None else min(max(tat, now), now + window)
+    if cost > quota.burst:
+        return Limited(full_at, None)
+    after = full_at + cost * interval
+    excess = after - now - window
+    if excess > interval * _ROUNDING:
+        return Limited(full_at, excess)
+    room = (window - (after - now)) / interval
+    return Granted(after, max(0, math.floor(room + _ROUNDING)), after - now)
+
+
+class Limiter:
+    """The state of every key that is not full. A full bucket is the same as no state at all."""
+
+    __slots__ = ("_capacity", "_tats")
+
+    def __init__(self, *, capacity: int = _KEYS) -> None:
+        self._capacity = capacity
+        self._tats: OrderedDict[str, float] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        """How many keys are remembered."""
+        return len(self._tats)
+
+    def charge(self, key: str, cost: int, quota: Quota, now: float) -> Charge:
+        """Spend for `key`, and keep what must be remembered."""
+        tats = self._tats
+        charge = take(tats.get(key), now, cost, quota)
+        tats[key] = charge.tat
+        tats.move_to_end(key)
+        self._forget(now)
+        return charge
+
+    def look(self, key: str, cost: int, quota: Quota, now: float) -> Charge:
+        """Say what `charge` would answer, and change nothing."""
+        return take(self._tats.get(key), now, cost, quota)
+
+    def _forget(self, now: float) -> None:
+        """Drop the longest unused keys: two that are full again, and whoever is over the bound.
+
+        Two for each one added, so that idle keys go faster than new ones come.
+        """
+        tats = self._tats
+        for _ in range(2):
+            oldest = next(iter(tats), None)
+            if oldest is None or (tats[oldest] > now and len(tats) <= self._capacity):
+                return
+            del tats[oldest]

@@ -1,0 +1,196 @@
+"""The recursion guard: how deep, how many, how many at once and until when a chain may go (C8).
+
+Depth alone would still allow 111,110 calls at a fan-out of ten, so a chain also has a budget of
+calls to agents and peers, and a run one of plain tools.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openfang.guard.breaker import BreakerLimits, Breakers
+
+if TYPE_CHECKING:
+    from openfang.core.calls import Call
+    from openfang.core.tools import Tool
+    from openfang.core.trace import Chain
+
+_EDGE = BreakerLimits(failures=3, rest=30.0)
+_ALONE = "Do not call it again: answer by yourself with what you already have."
+# A run that is over says nothing about the edge; a chain that turns in circles does.
+_COUNTS_AGAINST_EDGE = frozenset({"recursion_limit", "reentry", "chain_budget"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLimits:
+    """What one chain and one run may use."""
+
+    depth: int = 5
+    agent_calls: int = 64
+    tool_calls: int = 500
+    at_once: int = 32
+    allow_reentry: frozenset[str] = frozenset()
+    edge: BreakerLimits = _EDGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainState:
+    """What a chain and its run have used: calls to agents and peers, plain calls, calls at once."""
+
+    agent_calls: int = 0
+    tool_calls: int = 0
+    live: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trip:
+    """Refused, in words that tell a model to stop; `depth` and `path` are for the edges."""
+
+    rule: str
+    text: str
+    depth: int
+    path: tuple[str, ...]
+    retry_after: float | None = None
+
+
+def check(  # noqa: PLR0911 - one line per rule, in the order of the contract
+    chain: Chain, tool: Tool, state: ChainState, limits: ChainLimits, now: float
+) -> Trip | None:
+    """Say whether this call of `tool` is one too many."""
+    if chain.depth > limits.depth:
+        path = " -> ".join((*chain.ancestors, tool.id))
+        why = f"{tool.id} would be call {chain.depth} in a row ({path}); the limit is"
+        return _trip("recursion_limit", f"{why} {limits.depth}", chain, tool)
+    if tool.id in chain.ancestors and tool.id not in limits.allow_reentry:
+        why = f"{tool.id} is already waiting further up in this chain"
+        return _trip("reentry", why, chain, tool)
+    if chain.deadline is not None and now >= chain.deadline:
+        return _trip("chain_deadline", "The time for this chain of calls is over", chain, tool)
+    if state.live >= limits.at_once:
+        why = f"This chain has {state.live} calls under way at once, which is the limit"
+        return _trip("chain_concurrency", why, chain, tool)
+    if tool.bounded_by_run:
+        if state.agent_calls < limits.agent_calls:
+            return None
+        why = f"This chain has used its {limits.agent_calls} calls to agents and peers"
+        return _trip("chain_budget", why, chain, tool)
+    if state.tool_calls < limits.tool_calls:
+        return None
+    why = f"This run has used its {limits.tool_calls} tool calls"
+    return _trip("run_budget", why, chain, tool)
+
+
+def _trip(rule: str, why: str, chain: Chain, tool: Tool) -> Trip:
+    path = (*chain.ancestors, tool.id)
+    return Trip(rule=rule, text=f"{why}. {_ALONE}", depth=chain.depth, path=path)
+
+
+@dataclass(slots=True)
+class _Used:
+    agent_calls: int = 0
+    live: int = 0
+
+
+class Chains:
+    """What every chain with a live call, and every recent run, has used so far.
+
+    A chain is known by its trace while any call of it is live (its first call waits for all the
+    others), so there are never more chains than calls. A run is known until `capacity` others have
+    been seen after it.
+    """
+
+    __slots__ = ("_capacity", "_chains", "_edges", "_limits", "_runs")
+
+    def __init__(self, limits: ChainLimits | None = None, *, capacity: int = 10_000) -> None:
+        self._limits = limits or ChainLimits()
+        self._capacity = capacity
+        self._chains: dict[str, _Used] = {}
+        self._runs: OrderedDict[str, int] = OrderedDict()
+        self._edges = Breakers(self._limits.edge)
+
+    @property
+    def size(self) -> int:
+        """How many chains have a live call."""
+        return len(self._chains)
+
+    def state(self, call: Call) -> ChainState:
+        """Show what the chain and the run of this call have used."""
+        used = self._chains.get(_trace(call.chain))
+        run = call.run_id
+        return ChainState(
+            agent_calls=used.agent_calls if used else 0,
+            live=used.live if used else 0,
+            tool_calls=self._runs.get(run, 0) if run is not None else 0,
+        )
+
+    def enter(self, call: Call, tool: Tool, now: float) -> Trip | None:
+        """Count the call in, or refuse it. What was let in must `leave`."""
+        edge = _edge(call, tool)
+        broken = self._edges.admit(edge, now)
+        if broken is not None:
+            return _edge_open(call.chain, tool, broken.error, broken.retry_after)
+        trip = check(call.chain, tool, self.state(call), self._limits, now)
+        if trip is None:
+            self._edges.succeeded(edge)
+            self._count(call, tool)
+        elif trip.rule in _COUNTS_AGAINST_EDGE:
+            self._edges.failed(edge, trip.text, now)
+        else:
+            self._edges.abandoned(edge, now)
+        return trip
+
+    def look(self, call: Call, tool: Tool, now: float) -> Trip | None:
+        """Say what `enter` would answer, and change nothing."""
+        broken = self._edges.look(_edge(call, tool), now)
+        if broken is not None:
+            return _edge_open(call.chain, tool, broken.error, broken.retry_after)
+        return check(call.chain, tool, self.state(call), self._limits, now)
+
+    def leave(self, call: Call) -> None:
+        """Count a call out that had been let in; the last one takes its chain along."""
+        trace = _trace(call.chain)
+        used = self._chains[trace]
+        used.live -= 1
+        if not used.live:
+            del self._chains[trace]
+
+    def end_run(self, run: str) -> None:
+        """Forget a run that is over."""
+        self._runs.pop(run, None)
+
+    def _count(self, call: Call, tool: Tool) -> None:
+        used = self._chains.setdefault(_trace(call.chain), _Used())
+        used.live += 1
+        if tool.bounded_by_run:
+            used.agent_calls += 1
+        elif call.run_id is not None:
+            self._count_run(call.run_id)
+
+    def _count_run(self, run: str) -> None:
+        runs = self._runs
+        runs[run] = runs.get(run, 0) + 1
+        runs.move_to_end(run)
+        if len(runs) > self._capacity:
+            runs.popitem(last=False)
+
+
+def _trace(chain: Chain) -> str:
+    """Name the chain by what every hop keeps."""
+    return chain.starry_id or chain.trace_id
+
+
+def _edge(call: Call, tool: Tool) -> str:
+    ancestors = call.chain.ancestors
+    return f"{ancestors[-1] if ancestors else call.caller.id} -> {tool.id}"
+
+
+def _edge_open(chain: Chain, tool: Tool, error: str, retry_after: float) -> Trip:
+    return Trip(
+        rule="recursion_breaker",
+        text=error,
+        depth=chain.depth,
+        path=(*chain.ancestors, tool.id),
+        retry_after=retry_after,
+    )

@@ -1,0 +1,354 @@
+"""Child processes: started from an argument list, bounded in time, output and resources, and ended.
+
+Never through a shell. When `started` is left, for whatever reason, the child and everything that it
+started is gone. Between fork and exec a few lines of Python run in the child (`preexec_fn`): limits
+and parent-death signal must be in force before the program's first instruction. They call the
+kernel and nothing else, so that no thread of the parent can hold what they need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import secrets
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, TYPE_CHECKING, Final, TypeVar
+
+import anyio
+from anyio import CancelScope, CapacityLimiter, to_thread
+
+from openfang.core.errors import SourceFailed
+from openfang.host.descendants import MARK, end_all, start_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_ORPHANED: Final = 125
+_LAST_WORDS: Final = 0.5
+_CHUNK: Final = 65_536
+_libc = ctypes.PyDLL(None)
+_libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
+# The kernel ties the death signal to the thread that forked: it has to outlive the children.
+_STARTER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
+
+
+class LaunchFailed(SourceFailed):
+    """The program could not be started."""
+
+    code = "launch_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a child may take, in bytes, seconds and pieces; None leaves our own limit in force.
+
+    `memory` bounds the address space: runtimes that reserve much and use little need more. The
+    kernel counts `processes` per user, and does not hold root to them.
+    """
+
+    memory: int | None = None
+    processes: int | None = None
+    open_files: int | None = None
+    file_size: int | None = None
+    cpu_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to start, and how far it may go. `environment` is all that the child will know."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: Mapping[str, str]
+    stdin: bytes | None = None
+    timeout: float = 60.0
+    output_limit: int = 1 << 20
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """How a child ended: with an exit code, or by a signal."""
+
+    exit_code: int | None
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    timed_out: bool = False
+
+
+class Child:
+    """A running child. What it says arrives in `received`, which a subclass provides."""
+
+    process: subprocess.Popen[bytes]
+
+    def __init__(self) -> None:
+        self.began = 0
+        self.exited = asyncio.Event()
+        self._handle = -1
+        self._outputs: list[_Output] = []
+        self._input: _Input | None = None
+
+    def received(self, fd: int, data: bytes) -> None:
+        """Take what the child wrote to its standard output (1) or error (2)."""
+        raise NotImplementedError
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, or the number of the signal that ended it, negative."""
+        return self.process.returncode
+
+    def start(self, launch: Launch, mark: str) -> None:
+        """Start the program. Blocks until it runs or has failed to."""
+        self.process = _start(launch, mark)
+        self.began = start_time(self.process.pid)
+
+    def connect(self) -> None:
+        """Hear of its output and of its end."""
+        process = self.process
+        self._handle = os.pidfd_open(process.pid)
+        asyncio.get_running_loop().add_reader(self._handle, self._ended)
+        for number, pipe in ((1, process.stdout), (2, process.stderr)):
+            if pipe is not None:
+                self._outputs.append(_Output(pipe, partial(self.received, number)))
+        if process.stdin is not None:
+            self._input = _Input(process.stdin)
+
+    def feed(self, data: bytes) -> None:
+        """Write all of the child's input, and end it."""
+        if self._input is not None:
+            self._input.write(data)
+
+    async def read_to_the_end(self) -> None:
+        """Wait until the child has ended and nobody else holds its pipes."""
+        await self.exited.wait()
+        for output in self._outputs:
+            await output.closed.wait()
+
+    def close(self) -> None:
+        """Let go of the child and its pipes."""
+        self._forget_handle()
+        for output in self._outputs:
+            output.close()
+        if self._input is not None:
+            self._input.close()
+
+    def _ended(self) -> None:
+        self._forget_handle()
+        self.process.poll()
+        self.exited.set()
+
+    def _forget_handle(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            asyncio.get_running_loop().remove_reader(handle)
+            os.close(handle)
+
+
+class _Output:
+    """One pipe that the child writes into. No transport: uvloop closes its file twice."""
+
+    def __init__(self, pipe: IO[bytes], received: Callable[[bytes], None]) -> None:
+        self._pipe = pipe
+        self._received = received
+        self.closed = asyncio.Event()
+        os.set_blocking(pipe.fileno(), False)
+        asyncio.get_running_loop().add_reader(pipe.fileno(), self._ready)
+
+    def _ready(self) -> None:
+        try:
+            data = os.read(self._pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._received(data)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if not self.closed.is_set():
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+            self._pipe.close()
+            self.closed.set()
+
+
+class _Input:
+    """The pipe that the child reads from."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._rest = memoryview(b"")
+        os.set_blocking(pipe.fileno(), False)
+
+    def write(self, data: bytes) -> None:
+        self._rest = memoryview(data)
+        asyncio.get_running_loop().add_writer(self._pipe.fileno(), self._ready)
+
+    def _ready(self) -> None:
+        try:
+            self._rest = self._rest[os.write(self._pipe.fileno(), self._rest[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._rest = memoryview(b"")
+        if not self._rest:
+            self.close()
+
+    def close(self) -> None:
+        if not self._pipe.closed:
+            asyncio.get_running_loop().remove_writer(self._pipe.fileno())
+            self._pipe.close()
+
+
+class _Capture(Child):
+    """Keeps the beginning of what the child says and drops the rest."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._kept = {1: bytearray(), 2: bytearray()}
+        self._total = {1: 0, 2: 0}
+
+    def received(self, fd: int, data: bytes) -> None:
+        kept = self._kept[fd]
+        kept += data[: self._limit - len(kept)]
+        self._total[fd] += len(data)
+
+    def finished(self, *, timed_out: bool) -> Finished:
+        code = self.returncode
+        return Finished(
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            stdout=bytes(self._kept[1]),
+            stderr=bytes(self._kept[2]),
+            stdout_truncated=self._total[1] > self._limit,
+            stderr_truncated=self._total[2] > self._limit,
+            timed_out=timed_out,
+        )
+
+
+async def run(launch: Launch) -> Finished:
+    """Start a program, wait for its end, and leave nothing of it behind."""
+    async with started(launch, _Capture(launch.output_limit)) as child:
+        if launch.stdin is not None:
+            child.feed(launch.stdin)
+        with anyio.move_on_after(launch.timeout) as deadline:
+            await child.exited.wait()
+    return child.finished(timed_out=deadline.cancelled_caught)
+
+
+AnyChild = TypeVar("AnyChild", bound=Child)
+
+
+@asynccontextmanager
+async def started(launch: Launch, child: AnyChild) -> AsyncGenerator[AnyChild]:
+    """Hold a running child; on the way out it and its descendants are killed and reaped."""
+    mark = secrets.token_hex(16)
+    # Shielded: a start that is given up half-way would leave a child that nobody knows.
+    with CancelScope(shield=True):
+        await asyncio.get_running_loop().run_in_executor(_STARTER, child.start, launch, mark)
+    try:
+        child.connect()
+        yield child
+    finally:
+        with CancelScope(shield=True):
+            await _end(child, mark)
+
+
+async def _end(child: Child, mark: str) -> None:
+    """Kill, then read what is left in the pipes, though not for ever: somebody may hold them."""
+    await to_thread.run_sync(
+        # A limiter of its own: ending a child must not wait for other threads to be done.
+        end_all,
+        child.process.pid,
+        mark,
+        child.began,
+        limiter=CapacityLimiter(1),
+    )
+    with anyio.move_on_after(_LAST_WORDS):
+        await child.read_to_the_end()
+    child.close()
+
+
+def _start(launch: Launch, mark: str) -> subprocess.Popen[bytes]:
+    program = _find(launch)
+    try:
+        return subprocess.Popen(  # noqa: S603 - starting what was asked for is its purpose
+            (program, *launch.argv[1:]),
+            bufsize=0,
+            stdin=subprocess.DEVNULL if launch.stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=launch.cwd,
+            env={**launch.environment, MARK: mark},
+            start_new_session=True,
+            preexec_fn=_preparation(_resource_limits(launch.limits)),  # noqa: PLW1509 - see the module
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise LaunchFailed(f"{launch.argv[0]!r} could not be started: {error}") from error
+
+
+def _find(launch: Launch) -> str:
+    """Find the program by the child's PATH, or relative to the child's folder."""
+    if not launch.argv:
+        raise LaunchFailed("The command is empty")
+    if not launch.cwd.is_dir():
+        raise LaunchFailed(f"The folder {str(launch.cwd)!r} to start in does not exist")
+    name = launch.argv[0]
+    wanted = str(launch.cwd / name) if "/" in name else name
+    found = shutil.which(wanted, path=launch.environment.get("PATH", os.defpath))
+    if found is None:
+        raise LaunchFailed(
+            f"The program {name!r} was not found",
+            way_out=f"install it, or check: command -v {name}",
+        )
+    return found
+
+
+def _resource_limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
+    """Put the limits into the kernel's terms: none above our own, and no memory dumps."""
+    wanted = (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, limits.memory),
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_FSIZE, limits.file_size),
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+    )
+    return [(kind, _capped(kind, value)) for kind, value in wanted if value is not None]
+
+
+def _capped(kind: int, value: int) -> tuple[int, int]:
+    ours = resource.getrlimit(kind)[1]
+    capped = value if ours == resource.RLIM_INFINITY else min(value, ours)
+    return capped, capped
+
+
+def _preparation(limits: Sequence[tuple[int, tuple[int, int]]]) -> Callable[[], None]:
+    parent = os.getpid()
+
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(_ORPHANED)
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # A setuid program would shed the death signal, and could not be killed by us.
+        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        for kind, pair in limits:
+            resource.setrlimit(kind, pair)
+
+    return prepare

@@ -1,0 +1,52 @@
+"""What a caller sees: one rule for the list and for the call (C7.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openfang.core.errors import UnknownTool
+from openfang.policy.grants import can_see
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.calls import Caller
+    from openfang.core.ids import Kind
+    from openfang.core.tools import Risk, Tool
+    from openfang.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Reads the registry through a caller's eyes."""
+
+    registry: Registry
+
+    def find(self, caller: Caller, name: str) -> Tool:
+        """Resolve any name of a tool that this caller can see; the others do not exist."""
+        tool = self.registry.snapshot.find(name)
+        if tool is None:
+            raise UnknownTool(name)
+        if not can_see(caller, tool):
+            raise UnknownTool(name, hidden=True)
+        return tool
+
+    def list(
+        self,
+        caller: Caller,
+        *,
+        kind: Kind | None = None,
+        risk: Risk | None = None,
+        tag: str | None = None,
+        disabled: bool = False,
+    ) -> Sequence[Tool]:
+        """List what this caller can see and use, by wire name."""
+        found = self.registry.snapshot.select(
+            kinds=None if kind is None else (kind,),
+            risks=None if risk is None else (risk,),
+            tags=None if tag is None else (tag,),
+            enabled=None if disabled else True,
+        )
+        visible = (tool for tool in found if can_see(caller, tool))
+        return sorted(visible, key=lambda tool: tool.wire_name)

@@ -1,0 +1,133 @@
+"""All guards together: too deep, too often, too much, or broken on the other side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from openfang.core.errors import GuardTripped
+from openfang.core.ids import Kind
+from openfang.guard.breaker import Breakers, Broken
+from openfang.guard.concurrency import Slots
+from openfang.guard.loops import Block, Loops, Warn, call_key
+from openfang.guard.rate import Charge, Limited, Limiter, Quota
+
+if TYPE_CHECKING:
+    from openfang.core.calls import Call
+    from openfang.core.tools import Tool
+    from openfang.guard.recursion import Chains, Trip
+
+_SLOW_DOWN = "wait, or raise limits.cells_per_minute, or give the key its own --limit"
+
+
+@dataclass(slots=True, kw_only=True)
+class Guards:
+    """The state of every guard, and the order in which they are asked."""
+
+    quota: Quota
+    call_cost: int
+    chains: Chains
+    loops: Loops
+    limiter: Limiter = field(default_factory=Limiter)
+    breakers: Breakers = field(default_factory=Breakers)
+    slots: Slots = field(default_factory=Slots)
+
+    def enter(self, call: Call, tool: Tool, now: float) -> None:
+        """Count the call in, or refuse it. What was let in must `leave`."""
+        _raise_trip(self.chains.enter(call, tool, now))
+        try:
+            self._spend(call, tool, now)
+        except GuardTripped:
+            self.chains.leave(call)
+            raise
+
+    def _spend(self, call: Call, tool: Tool, now: float) -> None:
+        caller = call.caller
+        charge = self.limiter.charge(caller.id, self.call_cost, self._quota(call), now)
+        _raise_limited(charge, caller.id)
+        if tool.kind is not Kind.BUILTIN:
+            _raise_broken(self.breakers.admit(tool.source, now), tool)
+
+    def leave(self, call: Call) -> None:
+        """Count the call out."""
+        self.chains.leave(call)
+
+    def repeat(self, call: Call, tool: Tool, canonical: bytes) -> tuple[bytes | None, str]:
+        """Ask the loop guard: returns the call's key, and a warning for its result."""
+        run = call.run_id
+        if run is None:
+            return None, ""
+        key = call_key(tool.id, canonical)
+        verdict = self.loops.before(run, tool, key)
+        if isinstance(verdict, Block):
+            raise _blocked(verdict)
+        return key, verdict.text if isinstance(verdict, Warn) else ""
+
+    def succeeded(self, tool: Tool) -> None:
+        """Tell the breaker of the tool's source that it works."""
+        if tool.kind is not Kind.BUILTIN:
+            self.breakers.succeeded(tool.source)
+
+    def failed(self, tool: Tool, error: str, now: float) -> None:
+        """Tell the breaker of the tool's source that it broke, and how."""
+        if tool.kind is not Kind.BUILTIN:
+            self.breakers.failed(tool.source, error, now)
+
+    def abandoned(self, tool: Tool, now: float) -> None:
+        """Tell the breaker of the tool's source that nobody waited for the answer."""
+        if tool.kind is not Kind.BUILTIN:
+            self.breakers.abandoned(tool.source, now)
+
+    def look(self, call: Call, tool: Tool, now: float, canonical: bytes) -> None:
+        """Raise what `enter` and `repeat` would raise, and change nothing."""
+        _raise_trip(self.chains.look(call, tool, now))
+        caller = call.caller
+        charge = self.limiter.look(caller.id, self.call_cost, self._quota(call), now)
+        _raise_limited(charge, caller.id)
+        if tool.kind is not Kind.BUILTIN:
+            _raise_broken(self.breakers.look(tool.source, now), tool)
+        verdict = self.loops.look(call.run_id, tool, call_key(tool.id, canonical))
+        if isinstance(verdict, Block):
+            raise _blocked(verdict)
+
+    def _quota(self, call: Call) -> Quota:
+        own = call.caller.cells_per_minute
+        return self.quota if own is None else Quota(cells_per_minute=own, burst=own)
+
+
+def _raise_trip(trip: Trip | None) -> None:
+    if trip is not None:
+        raise GuardTripped(
+            trip.text,
+            rule=trip.rule,
+            way_out="answer without this call",
+            retry_after=trip.retry_after,
+        )
+
+
+def _raise_limited(charge: Charge, caller: str) -> None:
+    if isinstance(charge, Limited):
+        wait = charge.retry_after
+        when = (
+            "this call costs more than a whole burst" if wait is None else f"free in {wait:.1f} s"
+        )
+        raise GuardTripped(
+            f"Rate limit of {caller} reached: {when}.",
+            rule="rate_limit",
+            way_out=_SLOW_DOWN,
+            retry_after=wait,
+        )
+
+
+def _raise_broken(broken: Broken | None, tool: Tool) -> None:
+    if broken is not None:
+        raise GuardTripped(
+            f"{tool.source} keeps failing: {broken.error}",
+            rule="breaker_open",
+            way_out=f"it is tried again in {broken.retry_after:.0f} s",
+            retry_after=broken.retry_after,
+        )
+
+
+def _blocked(block: Block) -> GuardTripped:
+    return GuardTripped(block.text, rule=block.rule, way_out="do something else in this run")

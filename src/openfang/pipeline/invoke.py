@@ -1,0 +1,398 @@
+"""The one path. Read `invoke` from top to bottom: that is what happens to every call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import orjson
+
+from openfang.core.calls import Admitted, Call
+from openfang.core.decisions import Allow, Ask, Deny, Explanation, Verdict
+from openfang.core.errors import (
+    CallCancelled,
+    CallFailed,
+    CallRefused,
+    CallTimedOut,
+    FlowRefused,
+    Parked,
+    PolicyViolation,
+    SourceFailed,
+)
+from openfang.core.labels import Labels
+from openfang.core.results import Outcome, Receipt, Result, text_part
+from openfang.guard.loops import Warn
+from openfang.pipeline import records
+from openfang.policy.approvals import Approvals, Subject, rule_of
+from openfang.policy.engine import Decided
+from openfang.safety.schemas import Validator, compile_schema
+from openfang.safety.sizes import check_arguments
+from openfang.safety.taint import judge, labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openfang.audit.broker import Broker
+    from openfang.core.events import Record
+    from openfang.core.ids import Kind
+    from openfang.core.keys import Question
+    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.tools import Tool
+    from openfang.pipeline.catalog import Catalog
+    from openfang.pipeline.guards import Guards
+    from openfang.pipeline.runs import RunLabels
+    from openfang.pipeline.shape import Shaper
+    from openfang.pipeline.stamp import Stamper
+    from openfang.policy.engine import Engine
+
+_log = logging.getLogger("openfang.pipeline")
+_NO_VERDICTS = Decided(())
+_OUTCOMES: dict[type[CallFailed], Outcome] = {
+    CallTimedOut: Outcome.TIMEOUT,
+    CallCancelled: Outcome.CANCELLED,
+}
+
+
+@dataclass(slots=True)
+class _Trail:
+    """What is known of a call so far: enough to record it wherever it stops."""
+
+    call: Call
+    tool: Tool | None = None
+    entered: bool = False
+    canonical: bytes = b"{}"
+    loop_key: bytes | None = None
+    warning: str = ""
+    labels: Labels = Labels.NONE
+    decided: Decided = _NO_VERDICTS
+    context: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pipeline:
+    """Everything a call meets on its way."""
+
+    catalog: Catalog
+    sources: Mapping[tuple[Kind, str], ToolSource]
+    guards: Guards
+    engine: Engine
+    runs: RunLabels
+    approvals: Approvals
+    audit: Broker
+    shaper: Shaper
+    stamper: Stamper
+    clock: Clock
+    tool_seconds: float = 60.0
+    _validators: dict[str, tuple[object, Validator]] = field(
+        init=False, default_factory=dict[str, tuple[object, Validator]]
+    )
+
+    async def invoke(self, call: Call) -> Result:
+        """Take one call through every step; the first refusal ends it."""
+        trail = _Trail(call)
+        try:
+            try:
+                admitted = await self._admit(trail)
+            except CallRefused as refusal:
+                await self._record_refusal(trail, refusal)
+                raise
+            return await self._run(trail, admitted)
+        finally:
+            if trail.entered:
+                self.guards.leave(call)
+
+    async def _admit(self, trail: _Trail) -> Admitted:
+        """Resolve, guard, check, gate, follow the flow, ask: in this order."""
+        call = trail.call
+        tool = trail.tool = self.catalog.find(call.caller, call.tool)
+        self.guards.enter(call, tool, self.clock.monotonic())
+        trail.entered = True
+        trail.canonical = check_arguments(None, call.arguments)
+        trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
+        self._validator(tool).check(call.arguments, size=len(trail.canonical))
+        trail.decided = await self._decide(tool, call)
+        trail.labels = self._entered(call, tool, trail.canonical)
+        asked = _refused_or_asked(trail.decided, self._flow(tool, trail.labels))
+        if asked:
+            await self.approvals.clear(_subject(trail), asked)
+        return self._admitted(tool, call, trail.labels)
+
+    async def _decide(self, tool: Tool, call: Call) -> Decided:
+        if self.engine.custom:
+            return await self.engine.decide_all(tool, call)
+        return self.engine.decide(tool, call)
+
+    def _entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
+        """Join what the call carries, what its run holds, and what its arguments contain."""
+        labels = self.runs.entered(call)
+        if tool.sink.external:
+            labels |= labels_of(canonical.decode()) & Labels.SECRET
+        return labels
+
+    def _flow(self, tool: Tool, labels: Labels) -> Verdict:
+        match judge(labels, tool.sink):
+            case Allow():
+                return _FLOW_ALLOWED
+            case Deny(reason, code, way_out):
+                return Verdict("flow", "deny", reason, code, way_out)
+            case Ask(reason, code, way_out):
+                return Verdict("flow", "ask", reason, code, way_out)
+
+    def _admitted(self, tool: Tool, call: Call, labels: Labels) -> Admitted:
+        return Admitted(
+            call=call,
+            tool=tool,
+            stamp=self.stamper.make(call.id),
+            timeout=self._timeout(tool, call),
+            labels=labels & _CARRIED,
+        )
+
+    def _timeout(self, tool: Tool, call: Call) -> float:
+        """The smallest of tool, limit and chain; agents and peers are bounded by the chain."""
+        deadline = call.chain.deadline
+        left = float("inf") if deadline is None else max(0.0, deadline - self.clock.monotonic())
+        if tool.bounded_by_run:
+            return left
+        return min(self.tool_seconds if tool.timeout is None else tool.timeout, left)
+
+    async def _run(self, trail: _Trail, admitted: Admitted) -> Result:
+        """Record, execute, shape, record: an ending even when the caller has gone."""
+        call = trail.call
+        context = self._context(trail)
+        begun = [
+            records.decision(call, context, trail.decided.verdicts),
+            records.start(call, admitted.tool, context, trail.canonical, trail.labels),
+        ]
+        began, first = self.clock.monotonic(), 0
+        try:
+            first = await self.audit.started(call.id, begun)
+            result = self._warned(trail, await self._execute(admitted))
+            result, blobs = self.shaper.shape(admitted, result)
+        except CallRefused:
+            raise
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                last = await self._finish(trail, began, None, error=error)
+            if isinstance(error, CallFailed):
+                error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
+            raise
+        stored = (*blobs, *self.runs.absorb(call, result.labels))
+        last = await self._finish(trail, began, result, stored=stored)
+        return Result(
+            content=result.content,
+            structured=result.structured,
+            is_error=result.is_error,
+            labels=result.labels,
+            meta=result.meta,
+            call_id=call.id,
+            receipt=Receipt(start=first, end=last),
+        )
+
+    async def _execute(self, admitted: Admitted) -> Result:
+        tool = admitted.tool
+        source = self.sources[tool.kind, tool.source]
+        if not tool.lane:
+            return await self._within(source, admitted)
+        async with self.guards.slots.hold(tool.lane, tool.at_once):
+            return await self._within(source, admitted)
+
+    async def _within(self, source: ToolSource, admitted: Admitted) -> Result:
+        tool = admitted.tool
+        try:
+            # asyncio's own: anyio.fail_after costs three times as much, on every call.
+            async with asyncio.timeout(admitted.timeout):
+                result = await source.execute(admitted)
+        except TimeoutError:
+            failure: CallFailed = CallTimedOut(
+                f"{tool.id} did not answer within {admitted.timeout:g} s.",
+                way_out="tools.timeout_secs, or the server's timeout_secs, raises the limit",
+            )
+        except CallFailed as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - a source is somebody else's code
+            _log.exception("%s broke", tool.id)
+            failure = SourceFailed(
+                f"{tool.id} broke: {type(error).__name__}.", way_out="see the log"
+            )
+        except BaseException:
+            self.guards.abandoned(tool, self.clock.monotonic())
+            raise
+        else:
+            self.guards.succeeded(tool)
+            return result
+        self.guards.failed(tool, failure.message, self.clock.monotonic())
+        raise failure
+
+    def _warned(self, trail: _Trail, result: Result) -> Result:
+        """Tell the loop guard what came back; its warning becomes part of the result."""
+        if trail.loop_key is None:
+            return result
+        verdict = self.guards.loops.after(trail.call.run_id, trail.loop_key, _result_digest(result))
+        warning = verdict.text if isinstance(verdict, Warn) else trail.warning
+        if not warning:
+            return result
+        return replace(result, content=(*result.content, text_part(warning)))
+
+    async def _finish(
+        self,
+        trail: _Trail,
+        began: float,
+        result: Result | None,
+        *,
+        error: BaseException | None = None,
+        stored: tuple[tuple[str, Sequence[Any]], ...] = (),
+    ) -> int:
+        if error is not None and trail.loop_key is not None:
+            self.guards.loops.after(trail.call.run_id, trail.loop_key, None)
+        ending = records.Ending(
+            outcome=result.outcome if result else _outcome_of(error),
+            duration_us=int((self.clock.monotonic() - began) * 1e6),
+            labels=result.labels if result else Labels.NONE,
+            reason=error.message if isinstance(error, CallFailed) else "",
+        )
+        record = records.end(trail.call, trail.context, ending)
+        last = await self.audit.finished(trail.call.id, [record], stored)
+        _log_ending(trail, ending)
+        return last
+
+    async def _record_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
+        """A refusal is on record before the caller hears of it."""
+        _log.warning("%s", refusal.message)
+        context = self._context(trail)
+        written: list[Record] = []
+        if trail.decided.verdicts:
+            written.append(records.decision(trail.call, context, trail.decided.verdicts))
+        if not isinstance(refusal, Parked):
+            written.append(records.refusal(trail.call, context, refusal))
+        if written:
+            await self.audit.append(written)
+
+    def _context(self, trail: _Trail) -> str:
+        """One context for all records of a call; what a peer put into it is redacted."""
+        if not trail.context:
+            call = trail.call
+            text = orjson.dumps(
+                records.context_of(call, trail.tool, self.audit.process.id)
+            ).decode()
+            ours = trail.tool is not None and call.run is None and call.chain.starry_id is None
+            trail.context = text if ours else self.audit.redact(text)
+        return trail.context
+
+    def _validator(self, tool: Tool) -> Validator:
+        """Compile a schema once; a new schema object is a new validator."""
+        known = self._validators.get(tool.id)
+        if known is None or known[0] is not tool.input_schema:
+            known = self._validators[tool.id] = (
+                tool.input_schema,
+                compile_schema(tool.input_schema),
+            )
+        return known[1]
+
+    async def explain(self, call: Call) -> Explanation:
+        """Decide on a call without making it: every gate is asked, nothing changes."""
+        tool = self.catalog.find(call.caller, call.tool)
+        canonical = check_arguments(None, call.arguments)
+        verdicts = [_step("guards", lambda: self._look(call, tool, canonical))]
+        verdicts.append(_step("arguments", lambda: self._validator(tool).check(call.arguments)))
+        decided = await self.engine.explain(tool, call)
+        labels = self._entered(call, tool, canonical)
+        verdicts += [*decided.verdicts, self._flow(tool, labels)]
+        verdicts.append(self._approval(call, tool, canonical, verdicts))
+        return Explanation(
+            tool=tool,
+            outcome=_overall(verdicts),
+            verdicts=tuple(verdicts),
+            labels=labels.names,
+        )
+
+    def _look(self, call: Call, tool: Tool, canonical: bytes) -> None:
+        self.guards.look(call, tool, self.clock.monotonic(), canonical)
+
+    def _approval(
+        self, call: Call, tool: Tool, canonical: bytes, verdicts: Sequence[Verdict]
+    ) -> Verdict:
+        asked = [verdict for verdict in verdicts if verdict.verdict == "ask"]
+        if not asked:
+            return Verdict("approval", "allow")
+        trail = _Trail(call, tool, canonical=canonical)
+        return _approval_verdict(self.approvals.find(_subject(trail), rule_of(asked)))
+
+
+_FLOW_ALLOWED = Verdict("flow", "allow")
+_CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
+
+
+def _log_ending(trail: _Trail, ending: records.Ending) -> None:
+    if _log.isEnabledFor(logging.INFO) and trail.tool is not None:
+        success = ending.outcome is Outcome.OK
+        _log.info("Tool invoked: %s, result: %s", trail.tool.id, success)
+
+
+def _refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:
+    """Raise the first refusal, or return what a person must be asked."""
+    if decided.denied:
+        raise PolicyViolation(
+            f"Policy violation: {decided.denied.reason}",
+            rule=decided.denied.code,
+            way_out=decided.denied.way_out,
+            verdicts=decided.verdicts,
+        )
+    if flow.verdict == "deny":
+        verdicts = (*decided.verdicts, flow)
+        raise FlowRefused(
+            f"Policy violation: {flow.reason}",
+            rule=flow.code,
+            way_out=flow.way_out,
+            verdicts=verdicts,
+        )
+    return (*decided.asked, flow) if flow.verdict == "ask" else decided.asked
+
+
+def _subject(trail: _Trail) -> Subject:
+    assert trail.tool is not None  # noqa: S101 - resolved before anybody is asked
+    return Subject(
+        call=trail.call,
+        tool=trail.tool,
+        arguments=trail.canonical.decode(),
+        arguments_hash=sha256(trail.canonical).hexdigest(),
+    )
+
+
+def _result_digest(result: Result) -> bytes:
+    body = orjson.dumps((result.content, result.structured, result.is_error))
+    return blake2b(body, digest_size=16).digest()
+
+
+def _outcome_of(error: BaseException | None) -> Outcome:
+    if isinstance(error, CallFailed):
+        return _OUTCOMES.get(type(error), Outcome.FAILED)
+    return Outcome.FAILED if isinstance(error, Exception) else Outcome.CANCELLED
+
+
+def _step(name: str, check: Callable[[], None]) -> Verdict:
+    try:
+        check()
+    except CallRefused as refusal:
+        return Verdict(name, "deny", refusal.message, refusal.rule, refusal.way_out)
+    return Verdict(name, "allow")
+
+
+def _overall(verdicts: Sequence[Verdict]) -> str:
+    words = [verdict.verdict for verdict in verdicts]
+    if "deny" in words:
+        return "deny"
+    return "ask" if words[-1] == "ask" else "allow"
+
+
+def _approval_verdict(question: Question | None) -> Verdict:
+    if question is None:
+        return Verdict("approval", "ask", "a person would be asked", "not_asked_yet")
+    state = question.state.value
+    if state == "approved":
+        return Verdict("approval", "allow", f"approval {question.id} covers it", "approved")
+    verdict = "ask" if state == "pending" else "deny"
+    return Verdict("approval", verdict, f"question {question.id} is {state}", state)

@@ -1,0 +1,153 @@
+"""The records of a call: its decision, its start, its refusal, its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from openfang.core.events import (
+    POLICY_DECISION,
+    POLICY_VIOLATION,
+    TOOL_INVOCATION_END,
+    TOOL_INVOCATION_START,
+    Record,
+)
+from openfang.core.labels import Labels
+from openfang.core.results import Outcome
+
+if TYPE_CHECKING:
+    from openfang.core.calls import Call
+    from openfang.core.decisions import Verdict
+    from openfang.core.errors import CallRefused
+    from openfang.core.events import Level
+    from openfang.core.tools import Tool
+
+_LEVELS: dict[Outcome, Level] = {
+    Outcome.OK: "info",
+    Outcome.ERROR: "warning",
+    Outcome.CANCELLED: "warning",
+    Outcome.TIMEOUT: "error",
+    Outcome.FAILED: "error",
+    Outcome.INTERRUPTED: "error",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a call ended."""
+
+    outcome: Outcome
+    duration_us: int
+    labels: Labels = Labels.NONE
+    reason: str = ""
+
+
+def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
+    """Say who called what, in which chain, by which process."""
+    chain = call.chain
+    context: dict[str, Any] = {
+        "source_type": tool.kind.source_type if tool else "unknown",
+        "tool": tool.id if tool else call.tool[:200],
+        "caller": call.caller.id,
+        "edge": call.edge,
+        "trace": chain.trace_id,
+        "depth": chain.depth,
+        "mode": call.context.mode.value,
+        "project": call.context.project,
+        "process": process,
+    }
+    if call.run is not None:
+        context["run"] = call.run
+    if chain.starry_id is not None:
+        context["x-openstarry-trace-id"] = chain.starry_id
+    if chain.ancestors:
+        context["ancestors"] = chain.ancestors
+    if call.context.spec_hash is not None:
+        context["spec"] = call.context.spec_hash
+    return context
+
+
+def decision(call: Call, context: str, verdicts: tuple[Verdict, ...]) -> Record:
+    """Every gate's verdict, once per call."""
+    return Record(
+        event=POLICY_DECISION,
+        call_id=call.id,
+        task_id=call.context.task_id or "",
+        payload=_decision_text(verdicts),
+        context=context,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _decision_text(verdicts: tuple[Verdict, ...]) -> str:
+    words = {verdict.verdict for verdict in verdicts}
+    outcome = "deny" if "deny" in words else "ask" if "ask" in words else "allow"
+    gates = [
+        {key: value for key, value in _verdict_fields(verdict) if value} for verdict in verdicts
+    ]
+    return orjson.dumps({"decision": outcome, "gates": gates}).decode()
+
+
+def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    return (
+        ("gate", verdict.gate),
+        ("verdict", verdict.verdict),
+        ("reason", verdict.reason),
+        ("code", verdict.code),
+    )
+
+
+def start(call: Call, tool: Tool, context: str, canonical: bytes, labels: Labels) -> Record:
+    """What is about to run, with its arguments."""
+    return Record(
+        event=TOOL_INVOCATION_START,
+        call_id=call.id,
+        task_id=call.context.task_id or "",
+        payload={
+            "arguments": orjson.Fragment(canonical),
+            "risk": tool.risk.name,
+            "side_effects": sorted(tool.tags),
+            "labels": labels.names,
+        },
+        context=context,
+    )
+
+
+def end(call: Call, context: str, ending: Ending) -> Record:
+    """How it ended, with the labels of what came back."""
+    payload: dict[str, Any] = {
+        "outcome": ending.outcome.value,
+        "duration_us": ending.duration_us,
+        "labels": ending.labels.names,
+    }
+    if ending.reason:
+        payload["reason"] = ending.reason
+    return Record(
+        event=TOOL_INVOCATION_END,
+        level=_LEVELS[ending.outcome],
+        call_id=call.id,
+        task_id=call.context.task_id or "",
+        payload=payload if ending.reason else orjson.dumps(payload).decode(),
+        context=context,
+    )
+
+
+def refusal(call: Call, context: str, refused: CallRefused) -> Record:
+    """Which step said no, by which rule, and why."""
+    payload = {"step": refused.step, "rule": refused.rule, "reason": refused.message}
+    denied = next((verdict for verdict in refused.verdicts if verdict.verdict == "deny"), None)
+    if denied is not None:
+        payload["gate"] = denied.gate
+    if getattr(refused, "hidden", False):
+        payload["hidden"] = "true"
+    return Record(
+        event=POLICY_VIOLATION,
+        level="warning",
+        call_id=call.id,
+        task_id=call.context.task_id or "",
+        payload=payload,
+        context=context,
+    )

@@ -1,0 +1,156 @@
+"""The six gates, in the seed's order and words, and the one of ours that follows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from openfang.core.calls import Call, Mode
+from openfang.core.decisions import ALLOW, Ask, Decision, Deny
+from openfang.core.tools import Risk, Tool, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openfang.core.ports import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class DisabledGate:
+    """A tool that is switched off, or held back because it changed, does not run."""
+
+    name: str = "disabled"
+
+    def check(self, tool: Tool, call: Call) -> Decision:  # noqa: ARG002 - a gate is asked about both
+        if tool.available:
+            return ALLOW
+        if tool.hold:
+            way_out = f"openfang tools show {tool.id}, then: openfang tools accept {tool.id}"
+            return Deny("Tool is disabled", "tool_held", way_out)
+        return Deny(
+            "Tool is disabled",
+            "tool_disabled",
+            "take it out of tools.disabled, or enable its server",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModeGate:
+    """While planning, nothing with a side effect runs."""
+
+    name: str = "mode"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        if call.context.mode is Mode.PLANNING and tool.effects:
+            reason = "Planning mode cannot use tools with side effects"
+            return Deny(
+                reason, "planning_mode", "call it with --mode execution, by a key bound to it"
+            )
+        return ALLOW
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFrozenGate:
+    """What is risky runs only by a plan that was frozen; `frozen` looks its hash up.
+
+    In the guided profile a person's yes may stand in for the plan.
+    """
+
+    frozen: Callable[[str, str | None], bool]
+    guided: bool = True
+    name: str = "spec_frozen"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        context = call.context
+        if context.mode is not Mode.EXECUTION or tool.risk < Risk.HIGH:
+            return ALLOW
+        if context.spec_hash and self.frozen(context.spec_hash, context.project):
+            return ALLOW
+        reason = "Execution mode requires spec_frozen=True"
+        way_out = "openfang spec freeze FILE, then call with --spec HASH"
+        if self.guided:
+            return Ask(reason, "spec_not_frozen", f"{way_out}; or a person approves the call")
+        return Deny(reason, "spec_not_frozen", way_out)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectGate:
+    """Whatever is not harmless belongs to a project."""
+
+    name: str = "project"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        if tool.risk >= Risk.MEDIUM and not call.context.project:
+            way_out = "a key made with: openfang keys create NAME --project default"
+            return Deny("Tool requires project_id", "project_missing", way_out)
+        return ALLOW
+
+
+@dataclass(frozen=True, slots=True)
+class BlacklistGate:
+    """No tag of the tool is on the caller's blacklist or among those its server is denied."""
+
+    name: str = "policy"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        barred = tool.tags & (call.context.blacklist | tool.denied_tags)
+        if not barred:
+            return ALLOW
+        reason = f"Side effect {min(barred)} is blacklisted"
+        return Deny(
+            reason,
+            "side_effect_blacklisted",
+            "policy.blacklist, the key's, or deny_side_effect_tags",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AdminTokenGate:
+    """Some tools want a second credential; `valid` checks token and tool."""
+
+    valid: Callable[[str, str], bool]
+    name: str = "admin_token"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        if not tool.requires_admin_token:
+            return ALLOW
+        if call.admin_token and self.valid(call.admin_token, tool.id):
+            return ALLOW
+        way_out = "openfang keys create NAME --admin-token, then call with --admin-token-file FILE"
+        return Deny("Tool requires admin_token", "admin_token_missing", way_out)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustGate:
+    """What a source of low trust does to the world, a person or an admin token allows (C11.4)."""
+
+    valid: Callable[[str, str], bool]
+    name: str = "trust"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        if tool.trust is not Trust.LOW or not tool.effects:
+            return ALLOW
+        if call.admin_token and self.valid(call.admin_token, tool.id):
+            return ALLOW
+        reason = f"{tool.source} has low trust, and {tool.name} has side effects"
+        return Ask(
+            reason, "low_trust", f'approve the call, or set trust = "medium" for {tool.source}'
+        )
+
+
+def standard_gates(
+    *,
+    frozen: Callable[[str, str | None], bool],
+    valid: Callable[[str, str], bool],
+    guided: bool,
+) -> tuple[Gate, ...]:
+    """Every call passes these, top to bottom."""
+    return (
+        DisabledGate(),
+        ModeGate(),
+        SpecFrozenGate(frozen, guided),
+        ProjectGate(),
+        BlacklistGate(),
+        AdminTokenGate(valid),
+        TrustGate(valid),
+    )

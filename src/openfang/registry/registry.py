@@ -1,0 +1,248 @@
+"""The one registry: sources put their tools in, everybody reads one snapshot.
+
+It belongs to the event loop: nothing here waits, and nothing here is locked.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from openfang.core.errors import NotFound
+from openfang.core.events import ToolsChanged
+from openfang.registry.adapters import apply_adapters
+from openfang.registry.names import NameTable
+from openfang.registry.pins import PINNED_KINDS, Changed, FirstSeen, accept, check
+from openfang.registry.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.tools import Tool
+    from openfang.registry.adapters import Adapter
+    from openfang.registry.names import Collision
+    from openfang.registry.pins import Pin, Pinned
+
+    Subscriber = Callable[[ToolsChanged], None]
+
+_log = logging.getLogger("openfang.registry")
+_HOLD = "Its definition changed after it was first seen"
+
+
+class NameStore(Protocol):
+    """Where wire names are kept."""
+
+    def load(self) -> Mapping[str, str]:
+        """Return all names by tool id."""
+        ...
+
+    def save(self, new: Mapping[str, str]) -> None:
+        """Keep these, in this order: a name that moved is given up before it is taken."""
+        ...
+
+
+class PinStore(Protocol):
+    """Where pins are kept."""
+
+    def load(self) -> Mapping[str, Pin]:
+        """Return all pins by tool id."""
+        ...
+
+    def save(self, pins: Sequence[Pin]) -> None:
+        """Keep these, over what was there for the same tools."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """Everything that changes together: a failure on the way leaves all of it as it was."""
+
+    sources: Mapping[str, Mapping[str, Tool]]
+    names: NameTable
+    pins: Mapping[str, Pin]
+    snapshot: Snapshot
+
+
+class Registry:
+    """Holds the current snapshot. Made from what is stored; adapters see each new tool once."""
+
+    def __init__(
+        self, *, names: NameStore, pins: PinStore, clock: Clock, adapters: Sequence[Adapter] = ()
+    ) -> None:
+        self._name_store = names
+        self._pin_store = pins
+        self._clock = clock
+        self._adapters = tuple(adapters)
+        self._subscribers: list[Subscriber] = []
+        self._state = _State(
+            sources={},
+            names=NameTable.of(names.load()),
+            pins=dict(pins.load()),
+            snapshot=Snapshot(),
+        )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All tools now. Keep it for as long as one answer must be of one piece."""
+        return self._state.snapshot
+
+    @property
+    def names(self) -> NameTable:
+        """The table of wire names, those of absent tools included."""
+        return self._state.names
+
+    def find(self, name: str) -> Tool | None:
+        """Look a tool up by canonical id, wire name or alias."""
+        return self._state.snapshot.index.get(name)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call it after each change; the answer ends that."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def refresh(self, key: str, source: ToolSource) -> ToolsChanged:
+        """Ask a source what it offers now. One that fails keeps what it had."""
+        try:
+            tools = source.tools()
+        except Exception:  # noqa: BLE001 - a source may be other people's code
+            _log.exception("Source %s cannot list its tools; those it had stay", key)
+            return ToolsChanged()
+        return self.replace_source(key, tools)
+
+    def replace_source(self, key: str, tools: Iterable[Tool]) -> ToolsChanged:
+        """Put these in place of the source's tools; `key` tells sources apart (`mcp:files`)."""
+        state = self._state
+        own = state.sources.get(key, {})
+        fresh = [apply_adapters(tool, self._adapters) for tool in _claimed(state, own, tools)]
+        names, collisions = state.names.assign(fresh)
+        checks = self._checked(fresh)
+        ours = {tool.id: _derived(tool, names, checks.get(tool.id)) for tool in fresh}
+        return self._commit(
+            sources=_renamed({**state.sources, key: ours}, names, collisions),
+            names=names,
+            collisions=collisions,
+            held={
+                **{id_: held for id_, held in state.snapshot.held.items() if id_ not in own},
+                **{id_: verdict for id_, verdict in checks.items() if isinstance(verdict, Changed)},
+            },
+            new_pins=[v.pin for v in checks.values() if isinstance(v, FirstSeen)],
+        )
+
+    def accept(self, tool_id: str) -> ToolsChanged:
+        """Take a held tool as it is now."""
+        state = self._state
+        held = state.snapshot.held.get(tool_id)
+        if held is None:
+            raise NotFound(f"{tool_id} is not held back", way_out="openfang tools list")
+        tool = replace(state.snapshot.tools[tool_id], hold="")
+        key = next(key for key, tools in state.sources.items() if tool_id in tools)
+        return self._commit(
+            sources={**state.sources, key: {**state.sources[key], tool_id: tool}},
+            names=state.names,
+            collisions=(),
+            held={id_: other for id_, other in state.snapshot.held.items() if id_ != tool_id},
+            new_pins=[accept(held.pin, tool)],
+        )
+
+    def _checked(self, tools: Iterable[Tool]) -> dict[str, Pinned]:
+        now, pins = self._clock.time_ns(), self._state.pins
+        pinned = (tool for tool in tools if tool.kind in PINNED_KINDS)
+        return {tool.id: check(pins.get(tool.id), tool, now=now) for tool in pinned}
+
+    def _commit(
+        self,
+        *,
+        sources: Mapping[str, Mapping[str, Tool]],
+        names: NameTable,
+        collisions: Sequence[Collision],
+        held: Mapping[str, Changed],
+        new_pins: Sequence[Pin],
+    ) -> ToolsChanged:
+        """Store what is new, then let everybody see it: in that order, so that nothing is lost."""
+        before = self._state
+        tools = (tool for key in sorted(sources) for tool in sources[key].values())
+        snapshot = Snapshot.of(tools, held)
+        self._save(before.names, names, new_pins)
+        self._state = _State(
+            sources={key: tools for key, tools in sources.items() if tools},
+            names=names,
+            pins={**before.pins, **{p.tool_id: p for p in new_pins}} if new_pins else before.pins,
+            snapshot=snapshot,
+        )
+        for collision in collisions:
+            _warn(collision)
+        return self._announce(_difference(before.snapshot, snapshot))
+
+    def _save(self, before: NameTable, after: NameTable, new_pins: Sequence[Pin]) -> None:
+        if after.names is not before.names:
+            known = before.names
+            moved = {i: n for i, n in after.names.items() if i in known and known[i] != n}
+            new = {i: n for i, n in after.names.items() if i not in known}
+            if moved or new:
+                self._name_store.save({**moved, **new})
+        if new_pins:
+            self._pin_store.save(new_pins)
+
+    def _announce(self, event: ToolsChanged) -> ToolsChanged:
+        if event != ToolsChanged():
+            for subscriber in tuple(self._subscribers):
+                try:
+                    subscriber(event)
+                except Exception:  # noqa: BLE001 - one listener's fault must not deafen the others
+                    _log.exception("A subscriber failed on a change of the tools")
+        return event
+
+
+def _claimed(state: _State, own: Mapping[str, Tool], tools: Iterable[Tool]) -> list[Tool]:
+    """Leave out what another source offers already, and what this one offers twice."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.id in found or (tool.id in state.snapshot.tools and tool.id not in own):
+            _log.warning("Tool %s is offered twice; the first stays", tool.id)
+        else:
+            found[tool.id] = tool
+    return list(found.values())
+
+
+def _derived(tool: Tool, names: NameTable, verdict: Pinned | None) -> Tool:
+    return replace(
+        tool,
+        wire_name=names.names[tool.id],
+        aliases=tuple(alias for alias in tool.aliases if names.may_use(alias, tool.id)),
+        hold=_HOLD if isinstance(verdict, Changed) else tool.hold,
+    )
+
+
+def _renamed(
+    sources: dict[str, Mapping[str, Tool]], names: NameTable, collisions: Sequence[Collision]
+) -> dict[str, Mapping[str, Tool]]:
+    """Carry new names to tools of other sources that had to give theirs to a built-in."""
+    for loser in {collision.claimant for collision in collisions}:
+        for key, tools in sources.items():
+            if loser in tools and tools[loser].wire_name != names.names[loser]:
+                renamed = replace(tools[loser], wire_name=names.names[loser])
+                sources[key] = {**tools, loser: renamed}
+    return sources
+
+
+def _difference(before: Snapshot, after: Snapshot) -> ToolsChanged:
+    old, new = before.tools, after.tools
+    return ToolsChanged(
+        added=tuple(i for i in new if i not in old),
+        removed=tuple(i for i in old if i not in new),
+        changed=tuple(
+            i for i, tool in new.items() if i in old and old[i] is not tool and old[i] != tool
+        ),
+    )
+
+
+def _warn(collision: Collision) -> None:
+    _log.warning(
+        "Tools %s and %s both claim the name %s; the second is called %s",
+        collision.holder,
+        collision.claimant,
+        collision.name,
+        collision.given,
+    )

@@ -1,0 +1,140 @@
+"""`file_read`, `file_write`, `file_list`: files in the caller's own workspace, and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from openfang.core.labels import Labels
+from openfang.core.results import Result, text_result
+from openfang.core.tools import Effect, Risk, Sink
+from openfang.host.files import FileEntry, FileRefused, Folder
+from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from openfang.core.calls import Admitted
+
+_MAX_ENTRIES = 10_000
+_PATH = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 4096,
+    "description": "Relative to your workspace.",
+}
+_READ = builtin_tool(
+    "file_read",
+    "Read a file of your workspace: text as text, anything else as base64.",
+    object_schema(["path"], path=_PATH),
+    risk=Risk.LOW,
+    tags=frozenset({"fs.read"}),
+    labels=Labels.LOCAL_FILE,
+    idempotent=True,
+)
+_WRITE = builtin_tool(
+    "file_write",
+    "Write a whole file in your workspace, creating folders as needed.",
+    object_schema(
+        ["path", "content"],
+        path=_PATH,
+        content={"type": "string", "description": "The new content."},
+        encoding={
+            "enum": ["text", "base64"],
+            "default": "text",
+            "description": "How `content` is written down.",
+        },
+    ),
+    risk=Risk.MEDIUM,
+    tags=frozenset({"fs.write"}),
+    sink=Sink(effect=Effect.LOCAL_WRITE, targets=("path",)),
+    idempotent=True,
+)
+_LIST = builtin_tool(
+    "file_list",
+    "List the names in a folder of your workspace; folders end with a slash.",
+    object_schema(path={**_PATH, "default": "."}),
+    risk=Risk.LOW,
+    tags=frozenset({"fs.read"}),
+    labels=Labels.LOCAL_FILE,
+    idempotent=True,
+)
+
+
+def file_tools(workspace: Callable[[str], Path], max_bytes: int) -> Sequence[Builtin]:
+    """The family of files; `workspace` finds the folder of a caller's space."""
+    family = _Files(workspace, max_bytes)
+    return [Builtin(_READ, family.read), Builtin(_WRITE, family.write), Builtin(_LIST, family.list)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    workspace: Callable[[str], Path]
+    max_bytes: int
+
+    async def read(self, admitted: Admitted) -> Result:
+        path = admitted.call.arguments["path"]
+        data = await to_thread.run_sync(self._read, admitted, path)
+        try:
+            return text_result(data.decode())
+        except UnicodeDecodeError:
+            return _binary(path, data)
+
+    def _read(self, admitted: Admitted, path: str) -> bytes:
+        with self._folder(admitted) as folder:
+            return folder.read(path, limit=self.max_bytes)
+
+    async def write(self, admitted: Admitted) -> Result:
+        path = admitted.call.arguments["path"]
+        data = _decoded(admitted.call.arguments)
+        if len(data) > self.max_bytes:
+            raise FileRefused(
+                f"{path} would be {len(data)} bytes; at most {self.max_bytes} are written.",
+                way_out="tools.files.max_bytes",
+            )
+        await to_thread.run_sync(self._write, admitted, path, data)
+        return text_result(f"Wrote {len(data)} bytes to {path}.")
+
+    def _write(self, admitted: Admitted, path: str, data: bytes) -> None:
+        with self._folder(admitted) as folder:
+            folder.write(path, data)
+
+    async def list(self, admitted: Admitted) -> Result:
+        path = admitted.call.arguments.get("path", ".")
+        entries = await to_thread.run_sync(self._list, admitted, path)
+        lines = [entry.name + ("/" if entry.kind == "folder" else "") for entry in entries]
+        return text_result("\n".join(lines), structured={"entries": [_fields(e) for e in entries]})
+
+    def _list(self, admitted: Admitted, path: str) -> Sequence[FileEntry]:
+        with self._folder(admitted) as folder:
+            return folder.list(path, limit=_MAX_ENTRIES)
+
+    def _folder(self, admitted: Admitted) -> Folder:
+        root = self.workspace(admitted.call.caller.space)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Folder(root)
+
+
+def _decoded(arguments: Any) -> bytes:  # noqa: ANN401 - checked against the schema
+    content: str = arguments["content"]
+    if arguments.get("encoding") != "base64":
+        return content.encode()
+    try:
+        return base64.b64decode(content, validate=True)
+    except ValueError:
+        raise FileRefused("`content` is not base64.", way_out='encoding = "text"') from None
+
+
+def _binary(path: str, data: bytes) -> Result:
+    blob = base64.b64encode(data).decode()
+    resource = {"uri": f"file:{path}", "mimeType": "application/octet-stream", "blob": blob}
+    note = {"type": "text", "text": f"{path} is not text: {len(data)} bytes follow as base64."}
+    return Result(content=(note, {"type": "resource", "resource": resource}))
+
+
+def _fields(entry: FileEntry) -> dict[str, Any]:
+    return {"name": entry.name, "kind": entry.kind, "size": entry.size}

@@ -1,0 +1,86 @@
+"""`memory_store`, `memory_recall`: what a caller remembers, in a space of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from openfang.core.errors import PolicyViolation
+from openfang.core.results import Result, error_result, text_result
+from openfang.core.tools import Effect, Risk, Sink
+from openfang.policy.grants import matches
+from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
+from openfang.storage.state import MemoryStore, remember
+from openfang.storage.writer import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.calls import Admitted
+    from openfang.storage.writer import Writer
+
+_KEY = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 512,
+    "description": "The name of the memory.",
+}
+_STORE = builtin_tool(
+    "memory_store",
+    "Remember a value under a key, for later calls of the same caller.",
+    object_schema(["key", "value"], key=_KEY, value={"description": "Any JSON."}),
+    risk=Risk.LOW,
+    tags=frozenset({"database.write"}),
+    sink=Sink(effect=Effect.LOCAL_WRITE, targets=("key",)),
+    idempotent=True,
+)
+_RECALL = builtin_tool(
+    "memory_recall",
+    "Recall the value that was remembered under a key.",
+    object_schema(["key"], key=_KEY),
+    risk=Risk.LOW,
+    tags=frozenset({"database.read"}),
+    idempotent=True,
+)
+
+
+def memory_tools(store: MemoryStore, writer: Writer) -> Sequence[Builtin]:
+    """The family of memory."""
+    family = _Memory(store, writer)
+    return [Builtin(_STORE, family.store), Builtin(_RECALL, family.recall)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    rows: MemoryStore
+    writer: Writer
+
+    async def store(self, admitted: Admitted) -> Result:
+        caller, key = admitted.call.caller, admitted.call.arguments["key"]
+        _check(caller.grants.memory_write, key, "memory_write")
+        value = orjson.dumps(admitted.call.arguments["value"]).decode()
+        statement = remember(caller.space, key, value, admitted.labels)
+        await self.writer.write(Unit(statements=(statement,)))
+        return text_result(f"Remembered {key}.")
+
+    async def recall(self, admitted: Admitted) -> Result:
+        caller, key = admitted.call.caller, admitted.call.arguments["key"]
+        _check(caller.grants.memory_read, key, "memory_read")
+        found = self.rows.recall(caller.space, key)
+        if found is None:
+            return error_result(f"Nothing is remembered under {key}.")
+        text, labels = found
+        value = orjson.loads(text)
+        shown = value if isinstance(value, str) else text
+        return text_result(shown, labels=labels, structured={"value": value})
+
+
+def _check(granted: tuple[str, ...], key: str, grant: str) -> None:
+    if not matches(granted, key):
+        raise PolicyViolation(
+            f"The key {key} is not covered by your {grant} grants.",
+            rule=grant,
+            way_out=f"openfang keys create NAME --{grant.replace('_', '-')} GLOB",
+        )

@@ -1,0 +1,178 @@
+"""`shell_exec`: one program with its arguments, by grant, with a clean environment and limits."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.errors import PolicyViolation
+from openfang.core.labels import Labels
+from openfang.core.results import Result, text_part
+from openfang.core.tools import Effect, Risk, Sink
+from openfang.host.process import Finished, Launch, Limits, run
+from openfang.policy.grants import matches
+from openfang.safety.environment import child_environment
+from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from openfang.core.calls import Admitted
+
+_SHELL_SYNTAX = re.compile(r"[`;|<>&\n\r\0]|\$[({]")
+_EXEC = builtin_tool(
+    "shell_exec",
+    "Run a program in your workspace: a command line without shell syntax, or a list of words.",
+    object_schema(
+        ["command"],
+        command={
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": 100_000},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1000},
+            ],
+            "description": "The program and its arguments.",
+        },
+        timeout_seconds={"type": "number", "exclusiveMinimum": 0, "maximum": 3600},
+    ),
+    risk=Risk.HIGH,
+    tags=frozenset({"system.exec"}),
+    sink=Sink(effect=Effect.EXEC, targets=("command",)),
+    labels=Labels.LOCAL_FILE,
+    aliases=("bash_exec",),
+    lane="shell_exec",
+    at_once=8,
+)
+
+
+_PROCESS = Limits(
+    memory=4 << 30, processes=256, open_files=1024, file_size=1 << 30, cpu_seconds=300
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellLimits:
+    """Which programs may run, and how far."""
+
+    programs: frozenset[str]
+    allow_shell: bool = False
+    timeout: float = 30.0
+    variables: tuple[str, ...] = ()
+    output: int = 100_000
+    process: Limits = _PROCESS
+
+
+def shell_tools(workspace: Callable[[str], Path], limits: ShellLimits) -> Sequence[Builtin]:
+    """The family of the shell; `workspace` finds the folder of a caller's space."""
+    return [Builtin(_EXEC, _Shell(workspace, limits).run)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shell:
+    workspace: Callable[[str], Path]
+    limits: ShellLimits
+
+    async def run(self, admitted: Admitted) -> Result:
+        arguments = admitted.call.arguments
+        argv = self._argv(arguments["command"])
+        _check_grant(admitted.call.caller.grants.shell, argv)
+        folder = self.workspace(admitted.call.caller.space)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        wanted = arguments.get("timeout_seconds", self.limits.timeout)
+        launch = Launch(
+            argv=argv,
+            cwd=folder,
+            environment=self._environment(admitted, folder),
+            timeout=min(wanted, self.limits.timeout, admitted.timeout),
+            output_limit=self.limits.output,
+            limits=self.limits.process,
+        )
+        return _result(await run(launch), launch.timeout)
+
+    def _argv(self, command: str | Sequence[str]) -> tuple[str, ...]:
+        if not isinstance(command, str):
+            return self._allowed(tuple(command))
+        if _SHELL_SYNTAX.search(command):
+            return self._by_shell(command)
+        try:
+            return self._allowed(tuple(shlex.split(command)))
+        except ValueError as error:
+            raise _refused(
+                f"The command cannot be split into words: {error}.", "pass a list"
+            ) from None
+
+    def _by_shell(self, command: str) -> tuple[str, ...]:
+        if not self.limits.allow_shell:
+            raise _refused(
+                "The command uses shell syntax, and no shell is allowed.",
+                "pass a list of words, or set tools.shell_exec.allow_shell",
+            )
+        return ("/bin/sh", "-c", command)
+
+    def _allowed(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        if not argv:
+            raise _refused("The command is empty.", "name a program")
+        if argv[0] not in self.limits.programs and not self.limits.allow_shell:
+            raise _refused(
+                f"{argv[0]} is not among the programs that may run.",
+                f'add it: tools.shell_exec.programs = [..., "{argv[0]}"]',
+            )
+        return argv
+
+    def _environment(self, admitted: Admitted, folder: Path) -> Mapping[str, str]:
+        """A clean environment, and the chain, so that a child's own calls count as deeper."""
+        chain = admitted.call.chain.deeper(admitted.tool.id)
+        values = {
+            "TRACEPARENT": chain.traceparent,
+            "OPENFANG_CHAIN": ",".join(chain.ancestors),
+            "LANG": "C.UTF-8",
+        }
+        if chain.starry_id:
+            values["X_OPENSTARRY_TRACE_ID"] = chain.starry_id
+        return child_environment(
+            os.environ,
+            names=[name for name in self.limits.variables if name in os.environ],
+            values=values,
+            home=str(folder),
+            tmp=str(folder),
+        )
+
+
+def _check_grant(granted: tuple[str, ...], argv: tuple[str, ...]) -> None:
+    """A grant covers a program by its name, or a whole command line by a pattern."""
+    if not matches(granted, argv[0]) and not matches(granted, shlex.join(argv)):
+        raise PolicyViolation(
+            f"{argv[0]} is not covered by your shell grants.",
+            rule="shell",
+            way_out="openfang keys create NAME --shell 'PROGRAM *'",
+        )
+
+
+def _refused(message: str, way_out: str) -> PolicyViolation:
+    return PolicyViolation(message, rule="shell_exec", way_out=way_out)
+
+
+def _result(finished: Finished, timeout: float) -> Result:
+    stdout, stderr = (
+        finished.stdout.decode(errors="replace"),
+        finished.stderr.decode(errors="replace"),
+    )
+    ending = f"Exit code: {finished.exit_code}"
+    if finished.timed_out:
+        ending = f"Stopped after {timeout:g} s, with everything it had started."
+    elif finished.exit_code is None:
+        ending = f"Ended by signal {finished.signal}."
+    lines = [ending, "STDOUT:", stdout.rstrip("\n"), "STDERR:", stderr.rstrip("\n")]
+    if finished.stdout_truncated or finished.stderr_truncated:
+        lines.append("[the output was longer than the limit, and was cut]")
+    fields: dict[str, Any] = {
+        "exit_code": finished.exit_code,
+        "stdout": stdout,
+        "stderr": stderr,
+        "timed_out": finished.timed_out,
+    }
+    failed = finished.exit_code != 0
+    return Result(content=(text_part("\n".join(lines)),), structured=fields, is_error=failed)

@@ -1,0 +1,86 @@
+"""The source of the built-in tools: families in, one catalogue out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.errors import OpenFangError
+from openfang.core.ids import Kind, tool_id
+from openfang.core.results import Result, error_result
+from openfang.core.tools import Tool, Trust
+from openfang.policy.grants import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from openfang.core.calls import Admitted
+
+NAME = "builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A tool and the function that does it."""
+
+    tool: Tool
+    run: Callable[[Admitted], Awaitable[Result]]
+
+
+def builtin_tool(name: str, description: str, schema: Mapping[str, Any], **facts: Any) -> Tool:  # noqa: ANN401 - Tool's own fields
+    """Declare a built-in: its classification is a declaration, not an inference."""
+    return Tool(
+        id=tool_id(Kind.BUILTIN, name),
+        kind=Kind.BUILTIN,
+        source=NAME,
+        name=name,
+        wire_name=name,
+        description=description,
+        input_schema=schema,
+        trust=Trust.HIGH,
+        **facts,
+    )
+
+
+def object_schema(required: Sequence[str] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a tool's arguments: these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+class BuiltinSource:
+    """Runs built-ins. An error that a person can act on is an answer, not a failure."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        families: Iterable[Sequence[Builtin]],
+        check: Callable[[Admitted], None],
+        *,
+        disabled: tuple[str, ...] = (),
+    ) -> None:
+        self._check = check
+        self._disabled = disabled
+        self._builtins = {item.tool.id: item for family in families for item in family}
+
+    def tools(self) -> Sequence[Tool]:
+        """List every built-in; those that the operator switched off are for gate 1."""
+        return [self._switched(item.tool) for item in self._builtins.values()]
+
+    def _switched(self, tool: Tool) -> Tool:
+        off = matches(self._disabled, tool.id) or matches(self._disabled, tool.name)
+        return replace(tool, enabled=False) if off else tool
+
+    async def execute(self, admitted: Admitted) -> Result:
+        """Run one that carries its stamp."""
+        self._check(admitted)
+        try:
+            return await self._builtins[admitted.tool.id].run(admitted)
+        except OpenFangError as error:
+            advice = f" ({error.way_out})" if error.way_out else ""
+            return error_result(f"Error: {error.message}{advice}")

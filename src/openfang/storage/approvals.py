@@ -1,0 +1,110 @@
+"""Questions and their answers, as rows: they outlive the process that asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.keys import Answer, Question, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.storage.database import Database
+
+_COLUMNS = (
+    "id, caller, tool, arguments_hash, run, rule, reason, arguments, state, scope, "
+    "asked_at, expires_at, answered_at, answered_by"
+)
+Statement = tuple[str, "Sequence[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalStore:
+    """Reads questions; the statements below change them, inside a unit with their record."""
+
+    database: Database
+
+    def get(self, question_id: str) -> Question | None:
+        """Find one question."""
+        rows = self._select("id = ?", (question_id,))
+        return rows[0] if rows else None
+
+    def of_caller(self, caller: str, tool: str) -> list[Question]:
+        """Find what this caller was asked about this tool and is not spent, newest first."""
+        where = "caller = ? AND tool = ? AND state <> 'spent'"
+        return self._select(where, (caller, tool))
+
+    def pending(self, now: int) -> list[Question]:
+        """List the questions that wait for a person."""
+        return self._select("state = 'pending' AND expires_at > ?", (now,))
+
+    def all(self, limit: int) -> list[Question]:
+        """List the newest questions of any state."""
+        return self._select("1 = 1", (), limit)
+
+    def _select(self, where: str, parameters: Sequence[Any], limit: int = 1000) -> list[Question]:
+        sql = f"SELECT {_COLUMNS} FROM approvals WHERE {where} ORDER BY id DESC LIMIT {limit}"  # noqa: S608 - constants
+        return [_question(row) for row in self.database.read(sql, parameters)]
+
+
+def insert(question: Question) -> Statement:
+    """Store a new question."""
+    marks = ", ".join("?" * 14)
+    return f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})", (  # noqa: S608 - constants
+        question.id,
+        question.caller,
+        question.tool,
+        question.arguments_hash,
+        question.run,
+        question.rule,
+        question.reason,
+        question.arguments,
+        question.state.value,
+        question.scope.value,
+        question.asked_at,
+        question.expires_at,
+        question.answered_at,
+        question.answered_by,
+    )
+
+
+def answer(question: Question) -> Statement:
+    """Store an answer."""
+    sql = (
+        "UPDATE approvals SET state = ?, scope = ?, answered_at = ?, answered_by = ?, "
+        "expires_at = ? WHERE id = ?"
+    )
+    return sql, (
+        question.state.value,
+        question.scope.value,
+        question.answered_at,
+        question.answered_by,
+        question.expires_at,
+        question.id,
+    )
+
+
+def spend(question_id: str) -> Statement:
+    """Use an approval up. If it was used already the column turns NULL, and the unit fails."""
+    sql = "UPDATE approvals SET state = CASE WHEN state = 'approved' THEN 'spent' END WHERE id = ?"
+    return sql, (question_id,)
+
+
+def _question(row: tuple[Any, ...]) -> Question:
+    return Question(
+        id=row[0],
+        caller=row[1],
+        tool=row[2],
+        arguments_hash=row[3],
+        run=row[4],
+        rule=row[5],
+        reason=row[6],
+        arguments=row[7],
+        state=Answer(row[8]),
+        scope=Scope(row[9]),
+        asked_at=row[10],
+        expires_at=row[11],
+        answered_at=row[12],
+        answered_by=row[13],
+    )

@@ -1,0 +1,153 @@
+"""The SQLite file of a home: opening it, bringing its schema up to date, reading from it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import contextmanager
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.errors import HomeError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from pathlib import Path
+
+BUSY_SECONDS = 5.0
+_PAGE_SIZE = 2048
+_RESTORE = "restore a backup of the home, or move the file away and run: openfang init"
+
+
+class Database:
+    """One connection. `patience` is how long it waits for another process's lock."""
+
+    def __init__(self, path: Path, *, patience: float = 0.0, durable: bool = False) -> None:
+        self.path = path
+        with explained(path):
+            self.connection = sqlite3.connect(
+                path,
+                timeout=patience,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+            )
+            self._configure(durable=durable)
+
+    def _configure(self, *, durable: bool) -> None:
+        execute = self.connection.execute
+        execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+        execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+        execute("PRAGMA journal_mode = WAL")
+        execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        execute("PRAGMA wal_autocheckpoint = 0")
+
+    def patience(self, seconds: float) -> None:
+        """Set how long a statement waits for a lock that another connection holds."""
+        self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+    def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one short query."""
+        with explained(self.path):
+            return self._read_now(sql, parameters)
+
+    def _read_now(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.connection.close()
+
+
+def open_home(path: Path, *, durable: bool = False) -> Database:
+    """Open the database of a home with its schema up to date."""
+    database = Database(path, patience=BUSY_SECONDS, durable=durable)
+    try:
+        with explained(path):
+            _migrate(database.connection)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def migrations(dialect: str = "sqlite") -> list[tuple[int, str]]:
+    """Numbered scripts of one dialect; `0001.postgres.sql` stands in where the dialects differ."""
+    folder = resources.files("openfang.storage") / "migrations"
+    texts: dict[int, str] = {}
+    for file in sorted(folder.iterdir(), key=lambda entry: len(entry.name)):
+        number, *variant = file.name.removesuffix(".sql").split(".")
+        if file.name.endswith(".sql") and variant in ([], [dialect]):
+            texts[int(number)] = file.read_text()
+    return sorted(texts.items())
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    known = migrations()
+    if _version(connection) == known[-1][0]:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _apply(connection, known)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]]) -> None:
+    version = _version(connection)
+    if version > known[-1][0]:
+        raise HomeError(
+            f"The home was written by a newer version (schema {version}, this one knows "
+            f"{known[-1][0]}).",
+            way_out="upgrade openfang, or use another OPENFANG_HOME",
+        )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)"
+    )
+    for number, script in known:
+        if number > version:
+            for statement in split_statements(script):
+                connection.execute(statement)
+            connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time_ns()))
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+    if not exists:
+        return 0
+    return int(connection.execute("SELECT MAX(number) FROM migrations").fetchone()[0] or 0)
+
+
+def split_statements(script: str) -> list[str]:
+    """Cut a migration at its semicolons; migrations hold no semicolon inside a statement."""
+    lines = (line for line in script.splitlines() if not line.lstrip().startswith("--"))
+    return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
+
+
+@contextmanager
+def explained(path: Path) -> Generator[None]:
+    """Say what SQLite's errors mean for the person who owns the home."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(path, error) from error
+
+
+def explain(path: Path, error: sqlite3.Error) -> HomeError:
+    """Translate an error of the database into a sentence and a way out."""
+    text = str(error)
+    if "readonly" in text or "read-only" in text or "unable to open" in text:
+        return HomeError(
+            f"The database {path} cannot be opened for writing ({text}).",
+            way_out="make the home writable, or set OPENFANG_HOME to a folder that is",
+        )
+    if "full" in text:
+        return HomeError(f"The disk of {path} is full.", way_out="free some space; nothing is lost")
+    if "locked" in text or "busy" in text:
+        return HomeError(
+            f"The database {path} is locked by another process for more than {BUSY_SECONDS:g} s.",
+            way_out="see who holds it with: openfang doctor",
+        )
+    return HomeError(f"The database {path} is damaged ({text}).", way_out=_RESTORE)

@@ -1,0 +1,154 @@
+"""Keys and admin tokens: random, shown once, kept as HMAC-SHA256 under the node's key."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from openfang.core.calls import Grants, Mode
+from openfang.core.keys import AdminToken, Key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.storage.database import Database
+
+KEY_PREFIX = "of_"
+TOKEN_PREFIX = "oft_"  # noqa: S105 - a prefix
+_COLUMNS = "id, name, kind, body, created_at, expires_at, revoked_at"
+
+
+def new_secret(prefix: str) -> str:
+    """Make a credential with 256 bits of chance."""
+    return prefix + secrets.token_urlsafe(32)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """Look keys up by their digest; the secret itself is nowhere."""
+
+    database: Database
+    pepper: bytes
+
+    def digest(self, secret: str) -> bytes:
+        """Return what is stored in place of a secret."""
+        return hmac.digest(self.pepper, secret.encode(), "sha256")
+
+    def insert_key(self, key: Key, secret: str) -> tuple[str, Sequence[Any]]:
+        """Return the statement that stores a key."""
+        body = orjson.dumps(_key_body(key)).decode()
+        return _INSERT, (
+            key.id,
+            key.name,
+            "key",
+            self.digest(secret),
+            body,
+            key.created_at,
+            key.expires_at,
+        )
+
+    def insert_token(self, token: AdminToken, secret: str) -> tuple[str, Sequence[Any]]:
+        """Return the statement that stores an admin token."""
+        body = orjson.dumps({"tools": token.tools}).decode()
+        return _INSERT, (
+            token.id,
+            token.name,
+            "admin_token",
+            self.digest(secret),
+            body,
+            token.created_at,
+            token.expires_at,
+        )
+
+    def find_key(self, secret: str) -> Key | None:
+        """Return the key with this secret, if it is in force now."""
+        row = self._in_force("key", secret)
+        return _key(row) if row else None
+
+    def find_token(self, secret: str) -> AdminToken | None:
+        """Return the admin token with this secret, if it is in force now."""
+        row = self._in_force("admin_token", secret)
+        return _token(row) if row else None
+
+    def _in_force(self, kind: str, secret: str) -> tuple[Any, ...] | None:
+        sql = f"SELECT {_COLUMNS} FROM keys WHERE digest = ? AND kind = ?"  # noqa: S608 - constants
+        rows = self.database.read(sql, (self.digest(secret), kind))
+        if not rows or rows[0][6] is not None:
+            return None
+        expires_at = rows[0][5]
+        return None if expires_at is not None and expires_at <= time.time_ns() else rows[0]
+
+    def all(self) -> list[Key | AdminToken]:
+        """List everything that was ever created, oldest first."""
+        sql = f"SELECT {_COLUMNS} FROM keys ORDER BY created_at, id"  # noqa: S608 - constants
+        return [_key(row) if row[2] == "key" else _token(row) for row in self.database.read(sql)]
+
+
+_INSERT = (
+    "INSERT INTO keys (id, name, kind, digest, body, created_at, expires_at) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def revoke(identity: str) -> tuple[str, Sequence[Any]]:
+    """Return the statement that ends a key or token."""
+    sql = "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+    return sql, (time.time_ns(), identity)
+
+
+def _key_body(key: Key) -> dict[str, Any]:
+    grants = key.grants
+    return {
+        "admin": key.admin,
+        "tools": grants.tools,
+        "network": grants.network,
+        "shell": grants.shell,
+        "memory_read": grants.memory_read,
+        "memory_write": grants.memory_write,
+        "mode": key.mode.value,
+        "projects": key.projects,
+        "spec": key.spec,
+        "blacklist": sorted(key.blacklist),
+        "cells_per_minute": key.cells_per_minute,
+    }
+
+
+def _key(row: tuple[Any, ...]) -> Key:
+    body = orjson.loads(row[3])
+    grants = Grants(
+        tools=tuple(body["tools"]),
+        network=tuple(body["network"]),
+        shell=tuple(body["shell"]),
+        memory_read=tuple(body["memory_read"]),
+        memory_write=tuple(body["memory_write"]),
+    )
+    return Key(
+        id=row[0],
+        name=row[1],
+        admin=body["admin"],
+        grants=grants,
+        mode=Mode(body["mode"]),
+        projects=tuple(body["projects"]),
+        spec=body["spec"],
+        blacklist=frozenset(body["blacklist"]),
+        cells_per_minute=body["cells_per_minute"],
+        created_at=row[4],
+        expires_at=row[5],
+        revoked_at=row[6],
+    )
+
+
+def _token(row: tuple[Any, ...]) -> AdminToken:
+    return AdminToken(
+        id=row[0],
+        name=row[1],
+        tools=tuple(orjson.loads(row[3])["tools"]),
+        created_at=row[4],
+        expires_at=row[5],
+        revoked_at=row[6],
+    )

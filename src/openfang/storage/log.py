@@ -1,0 +1,110 @@
+"""Reading the audit log: ranges, searches, open calls, checkpoints. Writing is the writer's."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openfang.core.errors import HomeError
+from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
+from openfang.storage.database import BUSY_SECONDS, Database, explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
+_CHUNK = 2_000
+LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What to look for; an empty field matches everything."""
+
+    event: str = ""
+    tool: str = ""
+    caller: str = ""
+    call_id: str = ""
+    task_id: str = ""
+    level: str = ""
+    text: str = ""
+    after: int = 0
+    limit: int = 50
+
+
+def rows(path: Path, *, after: int = 0, node: str | None = None) -> Iterator[LogRow]:
+    """Read the log in order, in chunks, without holding it all."""
+    where = "seq > ?" if node is None else "node = ? AND seq > ?"
+    parameters: tuple[Any, ...] = (after,) if node is None else (node, after)
+    with closing(Database(path, patience=BUSY_SECONDS)) as database, explained(path):
+        sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY node, seq"  # noqa: S608 - constants
+        cursor = database.connection.execute(sql, parameters)
+        while chunk := cursor.fetchmany(_CHUNK):
+            yield from chunk
+
+
+def search(database: Database, wanted: Search) -> list[LogRow]:
+    """Find the newest matching records, oldest first."""
+    conditions, parameters = _conditions(wanted)
+    where = " AND ".join(conditions)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY at DESC, seq DESC LIMIT ?"  # noqa: S608 - marks only
+    found = database.read(sql, (*parameters, wanted.limit))
+    return found[::-1]  # type: ignore[return-value]
+
+
+def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
+    exact = {
+        "event": wanted.event,
+        "call_id": wanted.call_id,
+        "task_id": wanted.task_id,
+        "level": wanted.level,
+        "json_extract(context, '$.tool')": wanted.tool,
+        "json_extract(context, '$.caller')": wanted.caller,
+    }
+    conditions, parameters = ["seq > ?"], list[Any]([wanted.after])
+    for column, value in exact.items():
+        if value:
+            conditions.append(f"{column} = ?")
+            parameters.append(value)
+    if wanted.text:
+        conditions.append("(instr(payload, ?) OR instr(context, ?))")
+        parameters += [wanted.text, wanted.text]
+    return conditions, parameters
+
+
+def open_calls(database: Database, process: str, low_water: int) -> list[tuple[str, str, str]]:
+    """Find calls that a process started and nobody ended: call id, task id, context."""
+    sql = """
+        SELECT call_id, task_id, context FROM audit AS started
+        WHERE seq >= ? AND event = ? AND json_extract(context, '$.process') = ?
+          AND NOT EXISTS (
+            SELECT 1 FROM audit AS ended
+            WHERE ended.seq > started.seq AND ended.node = started.node
+              AND ended.event = ? AND ended.call_id = started.call_id)
+    """
+    started = (low_water, TOOL_INVOCATION_START, process, TOOL_INVOCATION_END)
+    return database.read(sql, started)  # type: ignore[return-value]
+
+
+def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, bytes]]:
+    """Read the signed checkpoints that the database itself keeps."""
+    sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"
+    return database.read(sql)  # type: ignore[return-value]
+
+
+def query(path: Path, sql: str, *, limit: int = 10_000) -> tuple[list[str], list[Sequence[Any]]]:
+    """Run a query of the operator's own: read-only, on a connection of its own."""
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        database.connection.execute("PRAGMA query_only = ON")
+        try:
+            cursor = database.connection.execute(sql)
+            names = [column[0] for column in cursor.description or ()]
+            return names, cursor.fetchmany(limit)
+        except sqlite3.Error as error:
+            raise HomeError(
+                f"The query could not be run: {error}.",
+                way_out="one SELECT statement runs here, for example on the view task_audits",
+            ) from error

@@ -1,0 +1,58 @@
+"""Frozen specs and the projects they belong to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.keys import Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.storage.database import Database
+
+Statement = tuple[str, "Sequence[Any]"]
+
+
+def spec_hash(content: bytes) -> str:
+    """Name a spec by what it says."""
+    return sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SpecStore:
+    """Reads specs and projects."""
+
+    database: Database
+
+    def frozen(self, spec: str, project: str | None) -> bool:
+        """Whether this hash was frozen, for this project."""
+        sql = "SELECT project FROM specs WHERE hash = ?"
+        return any(project in {None, row[0]} for row in self.database.read(sql, (spec,)))
+
+    def all(self) -> list[Spec]:
+        """List all specs, oldest first."""
+        sql = "SELECT hash, project, name, frozen_by, frozen_at FROM specs ORDER BY frozen_at"
+        return [
+            Spec(hash=row[0], project=row[1], name=row[2], frozen_by=row[3], frozen_at=row[4])
+            for row in self.database.read(sql)
+        ]
+
+    def projects(self) -> list[str]:
+        """List the projects by name."""
+        return [row[0] for row in self.database.read("SELECT name FROM projects ORDER BY name")]
+
+
+def insert_spec(spec: Spec, content: bytes) -> Statement:
+    """Freeze a spec."""
+    sql = "INSERT INTO specs VALUES (?, ?, ?, ?, ?, ?)"
+    values = (spec.hash, spec.project, spec.name, content, spec.frozen_by, spec.frozen_at)
+    return sql, values
+
+
+def insert_project(name: str) -> Statement:
+    """Make a project; making it again changes nothing."""
+    return "INSERT OR IGNORE INTO projects VALUES (?, ?)", (name, time.time_ns())

@@ -1,0 +1,102 @@
+"""Small state: settings, memory, blobs, and the labels that entered a run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.labels import Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.storage.database import Database
+
+Statement = tuple[str, "Sequence[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Named values of the home itself: its node, the cursors of its sinks."""
+
+    database: Database
+
+    def get(self, name: str) -> str | None:
+        """Read one value."""
+        rows = self.database.read("SELECT value FROM settings WHERE name = ?", (name,))
+        return rows[0][0] if rows else None
+
+
+def put_setting(name: str, value: str) -> Statement:
+    """Keep a value."""
+    return "INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStore:
+    """What callers remember, each space by itself, with the labels it came with."""
+
+    database: Database
+
+    def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
+        """Read a value as JSON text."""
+        sql = "SELECT value, labels FROM memory WHERE space = ? AND name = ?"
+        rows = self.database.read(sql, (space, name))
+        return (rows[0][0], Labels(rows[0][1])) if rows else None
+
+
+def remember(space: str, name: str, value: str, labels: Labels) -> Statement:
+    """Keep a value under its name."""
+    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?)"
+    return sql, (space, name, value, int(labels), time.time_ns())
+
+
+@dataclass(frozen=True, slots=True)
+class BlobStore:
+    """Results that were too long to show, readable by the same caller for a while."""
+
+    database: Database
+
+    def get(self, blob_id: str, caller: str, now: int) -> tuple[bytes, Labels] | None:
+        """Read a blob of this caller's that has not expired."""
+        sql = "SELECT body, labels FROM blobs WHERE id = ? AND caller = ? AND expires_at > ?"
+        rows = self.database.read(sql, (blob_id, caller, now))
+        return (rows[0][0], Labels(rows[0][1])) if rows else None
+
+
+def put_blob(blob_id: str, caller: str, body: bytes, labels: Labels, expires_at: int) -> Statement:
+    """Keep a blob until it expires."""
+    return "INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", (
+        blob_id,
+        caller,
+        body,
+        int(labels),
+        expires_at,
+    )
+
+
+def drop_expired_blobs(now: int) -> Statement:
+    """Forget blobs whose time is over."""
+    return "DELETE FROM blobs WHERE expires_at <= ?", (now,)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStore:
+    """The labels that entered a run, for whoever carries it on."""
+
+    database: Database
+
+    def labels(self, run: str) -> Labels:
+        """Read what a run is known to hold."""
+        rows = self.database.read("SELECT labels FROM runs WHERE id = ?", (run,))
+        return Labels(rows[0][0]) if rows else Labels.NONE
+
+
+def grow_run(run: str, labels: Labels) -> Statement:
+    """Add labels to a run; they never go away."""
+    sql = (
+        "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+        "SET labels = runs.labels | excluded.labels, changed_at = excluded.changed_at"
+    )
+    return sql, (run, int(labels), time.time_ns())

@@ -1,0 +1,334 @@
+"""The one writer: units in, sequence numbers out, each unit atomic and its records chained.
+
+A lone caller commits at once (`commit`). Callers that come side by side are gathered in one turn of
+the event loop and share one commit (`submit`). Whatever could stall the loop goes through a thread:
+a database that another process holds, a commit that must reach the disk, a checkpoint of the WAL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from openfang.core.errors import Conflict
+from openfang.storage.database import BUSY_SECONDS, Database, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+INLINE_UNITS = 64
+"""A larger group goes to the thread, so that the loop stays free."""
+COMMITS_PER_CHECKPOINT = 2_000
+_ROW = "(?,?,?,?,?,?,?,?,?,?)"
+_HEAD = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
+
+
+class Line(NamedTuple):
+    """A record as text, ready to be numbered and chained."""
+
+    event: str
+    level: str
+    call_id: str
+    task_id: str
+    payload: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Statements and audit lines that become durable together, or not at all."""
+
+    lines: tuple[Line, ...] = ()
+    statements: tuple[tuple[str, Sequence[Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of this node's chain."""
+
+    seq: int
+    hash: bytes
+
+
+GENESIS = Head(0, bytes(32))
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A unit in the queue, with the caller who waits for it."""
+
+    unit: Unit
+    done: asyncio.Future[Sequence[int]]
+
+
+@dataclass(slots=True)
+class _Job:
+    """A unit and, once it is through, its numbers or its own error."""
+
+    unit: Unit
+    numbers: Sequence[int] = ()
+    error: Exception | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """Owns the write side of a database. `digest` chains a line to the hash before it."""
+
+    path: Path
+    node: str
+    digest: Callable[[str, int, int, Line, bytes], bytes]
+    durable: bool = False
+    now: Callable[[], int] = time.time_ns
+    on_commit: Callable[[Head], None] | None = None
+    _database: Database = field(init=False)
+    _slow: Database | None = field(init=False, default=None)
+    _head: Head = field(init=False, default=GENESIS)
+    _queue: deque[_Waiting] = field(init=False, default_factory=deque["_Waiting"])
+    _scheduled: bool = field(init=False, default=False)
+    _thread: ThreadPoolExecutor | None = field(init=False, default=None)
+    _thread_busy: bool = field(init=False, default=False)
+    _commits: int = field(init=False, default=0)
+    _inserts: dict[int, str] = field(init=False, default_factory=dict[int, str])
+
+    def __post_init__(self) -> None:
+        self._database = Database(self.path, durable=self.durable)
+        self._database.patience(0)
+        self._head = self.read_head(self._database)
+
+    @property
+    def head(self) -> Head:
+        """The last record this process knows of."""
+        return self._head
+
+    @property
+    def idle(self) -> bool:
+        """Whether a lone caller may commit at once."""
+        return not (self._queue or self._thread_busy or self.durable)
+
+    def read_head(self, database: Database) -> Head:
+        """Ask the database where the chain ends."""
+        rows = database.read(_HEAD, (self.node,))
+        return Head(rows[0][0], rows[0][1]) if rows else GENESIS
+
+    def commit(self, unit: Unit) -> Sequence[int] | None:
+        """Commit at once if nobody is in the way; None means: submit it instead."""
+        if not self.idle:
+            return None
+        job = _Job(unit)
+        if not self._commit_now([job]):
+            return None
+        if job.error:
+            raise job.error
+        return job.numbers
+
+    def submit(self, unit: Unit) -> asyncio.Future[Sequence[int]]:
+        """Queue a unit. It is committed whether or not the caller goes on waiting."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Sequence[int]] = loop.create_future()
+        self._queue.append(_Waiting(unit, done))
+        if not self._scheduled and not self._thread_busy:
+            self._scheduled = True
+            loop.call_soon(self._flush)
+        return done
+
+    async def write(self, unit: Unit) -> Sequence[int]:
+        """Return the numbers of the unit's records once they would survive `kill -9`."""
+        numbers = self.commit(unit)
+        return await self.submit(unit) if numbers is None else numbers
+
+    def write_blocking(self, unit: Unit) -> Sequence[int]:
+        """Commit from outside an event loop, waiting for other processes if need be."""
+        job = _Job(unit)
+        self._database.patience(BUSY_SECONDS)
+        try:
+            self._commit_now([job], give_up=True)
+        finally:
+            self._database.patience(0)
+        if job.error:
+            raise job.error
+        return job.numbers
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self._thread_busy:
+            return
+        waiting = list(self._queue)
+        self._queue.clear()
+        if not waiting:
+            return
+        jobs = [_Job(item.unit) for item in waiting]
+        if len(jobs) > INLINE_UNITS or self.durable or not self._commit_now(jobs):
+            self._hand_over(waiting, jobs)
+        else:
+            _settle(waiting, jobs)
+
+    def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
+        """Commit on this thread. False when another connection holds the lock."""
+        try:
+            self._transact(self._database.connection, jobs)
+        except sqlite3.Error as error:
+            if not give_up and _is_busy(error):
+                return False
+            self._fail(jobs, error)
+        self._after_commit()
+        return True
+
+    def _after_commit(self) -> None:
+        self._commits += 1
+        if self._commits >= COMMITS_PER_CHECKPOINT:
+            self._commits = 0
+            self._checkpoint_soon()
+        if self.on_commit:
+            self.on_commit(self._head)
+
+    def _fail(self, jobs: list[_Job], error: sqlite3.Error) -> None:
+        reason = explain(self.path, error)
+        for job in jobs:
+            job.error = reason
+
+    def _transact(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+        """Commit all or raise; the head moves only after the commit."""
+        if not any(job.unit.statements for job in jobs):
+            try:
+                self._head = self._insert(connection, jobs, self._head)
+            except sqlite3.IntegrityError:
+                pass  # another process has written since: the locked way below reads the new head
+            else:
+                return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            row = connection.execute(_HEAD, (self.node,)).fetchone()
+            head = Head(row[0], row[1]) if row else GENESIS
+            for job in jobs:
+                head = self._apply(connection, job, head)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._head = head
+
+    def _apply(self, connection: sqlite3.Connection, job: _Job, head: Head) -> Head:
+        """Apply one unit inside the group; a unit that cannot be applied fails alone."""
+        connection.execute("SAVEPOINT unit")
+        try:
+            for sql, parameters in job.unit.statements:
+                connection.execute(sql, parameters)
+            head = self._insert(connection, [job], head)
+        except sqlite3.IntegrityError as error:
+            job.error = Conflict(f"The database refused the change: {error}.")
+        except sqlite3.Error as error:
+            job.error = explain(self.path, error)
+        if job.error:
+            connection.execute("ROLLBACK TO unit")
+        connection.execute("RELEASE unit")
+        return head
+
+    def _insert(self, connection: sqlite3.Connection, jobs: list[_Job], head: Head) -> Head:
+        rows: list[Any] = []
+        seq, last, node, digest, at = head.seq, head.hash, self.node, self.digest, self.now()
+        for job in jobs:
+            first = seq + 1
+            for line in job.unit.lines:
+                seq += 1
+                last = digest(node, seq, at, line, last)
+                rows += (node, seq, at, *line, last)
+            job.numbers = range(first, seq + 1)
+        if not rows:
+            return head
+        connection.execute(self._insert_sql(len(rows) // 10), rows)
+        return Head(seq, last)
+
+    def _insert_sql(self, count: int) -> str:
+        sql = self._inserts.get(count)
+        if sql is None:
+            sql = "INSERT INTO audit VALUES " + ",".join([_ROW] * count)  # noqa: S608 - only marks
+            self._inserts[count] = sql
+        return sql
+
+    def _hand_over(self, waiting: list[_Waiting], jobs: list[_Job]) -> None:
+        self._thread_busy = True
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._pool(), self._commit_slowly, jobs)
+        future.add_done_callback(lambda done: self._handed_back(waiting, jobs, done))
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "openfang-writer")
+        return self._thread
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._slow is None:
+            self._slow = Database(self.path, patience=BUSY_SECONDS, durable=self.durable)
+        return self._slow.connection
+
+    def _commit_slowly(self, jobs: list[_Job]) -> None:
+        try:
+            self._transact(self._connection(), jobs)
+        except sqlite3.Error as error:
+            self._fail(jobs, error)
+
+    def _handed_back(
+        self, waiting: list[_Waiting], jobs: list[_Job], done: asyncio.Future[None]
+    ) -> None:
+        self._thread_busy = False
+        error = None if done.cancelled() else done.exception()
+        for job in jobs:
+            if error is not None and job.error is None:
+                job.error = error if isinstance(error, Exception) else RuntimeError(str(error))
+        _settle(waiting, jobs)
+        self._after_commit()
+        if self._queue:
+            self._flush()
+
+    def _checkpoint_soon(self) -> None:
+        """Copy the WAL back in the thread; units that come meanwhile wait for it there."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._checkpoint()
+            return
+        if self._thread_busy:
+            return
+        self._thread_busy = True
+        future = loop.run_in_executor(self._pool(), self._checkpoint)
+        future.add_done_callback(lambda done: self._handed_back([], [], done))
+
+    def _checkpoint(self) -> None:
+        self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    async def drain(self) -> None:
+        """Wait until everything queued so far is durable or has failed."""
+        while self._queue or self._thread_busy:
+            await asyncio.wait([self.submit(Unit())])
+
+    def close(self) -> None:
+        """Give the files back; the queue must have been drained."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        if self._slow is not None:
+            self._slow.close()
+        self._database.close()
+
+
+def _settle(waiting: list[_Waiting], jobs: list[_Job]) -> None:
+    for item, job in zip(waiting, jobs, strict=True):
+        if item.done.done():
+            continue
+        if job.error is None:
+            item.done.set_result(job.numbers)
+        else:
+            item.done.set_exception(job.error)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    }

@@ -1,0 +1,108 @@
+"""Which test shows what a key does. `open: topic` stands for a part that is not built yet."""
+
+from __future__ import annotations
+
+LOAD = "tests/config/test_load.py::"
+SHOW = "tests/config/test_show.py::"
+
+TOPICS = frozenset(
+    {
+        "a2a",
+        "approvals",
+        "audit",
+        "built-in tools",
+        "classification",
+        "daemon",
+        "guards",
+        "issuer",
+        "mcp servers",
+        "nodes",
+        "pipeline",
+        "plugins",
+        "policy",
+        "secrets",
+        "toolsets",
+        "webhook",
+    }
+)
+
+_SERVER_KEYS = (
+    "name", "transport.type", "transport.command", "transport.args", "transport.url",
+    "transport.headers", "timeout_secs", "env", "enabled", "allow_tools", "deny_side_effect_tags",
+    "trust", "risk", "allow_private", "lazy", "sandbox", "network", "fs_read", "fs_write",
+    "max_concurrency", "tools.NAME.risk", "tools.NAME.tags", "tools.NAME.effect",
+    "tools.NAME.targets", "tools.NAME.enabled", "tools.NAME.polls",
+    "tools.NAME.requires_admin_token", "tools.NAME.timeout_secs",
+)  # fmt: skip
+_A2A_KEYS = (
+    "enabled", "listen_path", "primary_agent", "max_tasks", "card", "external_agents[].name",
+    "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
+    "push.allow_private",
+)  # fmt: skip
+_TOOLSET_KEYS = ("servers", "tools", "agents", "prefix", "rename", "descriptions", "mode")
+
+BEHAVIOUR: dict[str, str] = {
+    "api_key": "open: daemon",
+    "api_listen": f"{LOAD}test_the_environment_overrides_where_the_node_listens",
+    "public_url": "open: a2a",
+    "log_level": "open: daemon",
+    "include": f"{LOAD}test_included_files_join_their_tables_and_servers",
+    **{f"mcp_servers[].{key}": "open: mcp servers" for key in _SERVER_KEYS},
+    **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
+    **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
+    "limits.cells_per_minute": "open: guards",
+    "limits.burst": "open: guards",
+    "limits.costs.message": "open: daemon",
+    "limits.costs.call": "open: guards",
+    "limits.costs.health": "open: daemon",
+    "policy.profile": "open: policy",
+    "policy.blacklist": "open: policy",
+    "plugins.gates": "open: plugins",
+    "plugins.adapters": "open: plugins",
+    "plugins.audit_handlers": "open: plugins",
+    "audit.fsync": "open: audit",
+    "audit.checkpoint_every": "open: audit",
+    "audit.checkpoint_seconds": "open: audit",
+    "audit.checkpoint_file": f"{LOAD}test_audit_files_count_from_the_home",
+    "audit.jsonl": f"{LOAD}test_audit_files_count_from_the_home",
+    "audit.stdout": "open: audit",
+    "approvals.timeout_secs": "open: approvals",
+    "approvals.webhook.url": "open: webhook",
+    "approvals.webhook.secret": f"{SHOW}test_no_secret_is_shown_and_every_one_is_marked",
+    "approvals.webhook.allow_private": "open: webhook",
+    "auth.require_key": f"{LOAD}test_doing_without_keys_is_accepted_on_loopback_only",
+    **{f"auth.issuer.{key}": "open: issuer" for key in ("url", "audience", "jwks_url")},
+    "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
+    "secrets.keyring": "open: secrets",
+    "guard.max_depth": "open: guards",
+    "guard.agent_calls": "open: guards",
+    "guard.tool_calls": "open: guards",
+    "guard.calls_at_once": "open: guards",
+    "guard.deadline_secs": "open: guards",
+    "guard.breaker_secs": "open: guards",
+    "loops.warn": "open: guards",
+    "loops.block": "open: guards",
+    "loops.poll_factor": "open: guards",
+    "loops.outcome_warn": "open: guards",
+    "loops.outcome_block": "open: guards",
+    "loops.no_progress": "open: guards",
+    "results.max_chars": "open: pipeline",
+    "results.max_binary_bytes": "open: pipeline",
+    "results.keep_secs": "open: pipeline",
+    "tools.timeout_secs": "open: pipeline",
+    "tools.disabled": "open: policy",
+    "tools.web_fetch.allow_private": "open: built-in tools",
+    "tools.web_fetch.timeout_secs": "open: built-in tools",
+    "tools.web_fetch.max_bytes": "open: built-in tools",
+    "tools.shell_exec.allow_shell": "open: built-in tools",
+    "tools.shell_exec.programs": f"{LOAD}test_no_default_program_of_the_shell_can_start_another",
+    "tools.shell_exec.timeout_secs": "open: built-in tools",
+    "tools.shell_exec.env": "open: built-in tools",
+    "tools.files.max_bytes": "open: built-in tools",
+    **{f"toolsets.NAME.{key}": "open: toolsets" for key in _TOOLSET_KEYS},
+    "classify.critical": "open: classification",
+    "classify.high": "open: classification",
+    "classify.medium": "open: classification",
+    "classify.low": "open: classification",
+    "classify.tags": "open: classification",
+}

@@ -1,0 +1,180 @@
+"""Slots: never more than the limit, first come first served, nothing left behind."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from openfang.guard.concurrency import Slots
+
+pytestmark = pytest.mark.requirement("C3.5", "C8.3")
+
+
+async def until_waiting(slots: Slots, key: str, count: int) -> None:
+    with anyio.fail_after(5):
+        while slots.waiting(key) != count:
+            await checkpoint()
+
+
+async def test_never_more_than_the_limit_are_in_and_all_get_their_turn() -> None:
+    slots, now, most, done = Slots(), 0, 0, 0
+
+    async def work() -> None:
+        nonlocal now, most, done
+        async with slots.hold("server", 10):
+            now += 1
+            most = max(most, now)
+            await checkpoint()
+            now -= 1
+            done += 1
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(200):
+                group.start_soon(work)
+    assert (most, done, slots.size) == (10, 200, 0)
+
+
+async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
+    slots, served = Slots(), list[int]()
+
+    async def work(number: int) -> None:
+        async with slots.hold("server", 1):
+            served.append(number)
+            await checkpoint()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group, slots.hold("server", 1):
+            for number in range(50):
+                group.start_soon(work, number)
+                await until_waiting(slots, "server", number + 1)
+    assert served == list(range(50))
+
+
+async def test_a_newcomer_does_not_overtake() -> None:
+    slots, served = Slots(), list[str]()
+
+    async def wait() -> None:
+        async with slots.hold("server", 1):
+            served.append("waited")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            async with slots.hold("server", 1):
+                group.start_soon(wait)
+                await until_waiting(slots, "server", 1)
+            async with slots.hold("server", 1):
+                served.append("newcomer")
+    assert served == ["waited", "newcomer"]
+
+
+async def test_a_free_slot_is_taken_without_yielding() -> None:
+    slots, others = Slots(), list[str]()
+
+    async def other() -> None:
+        await checkpoint()
+        others.append("ran")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        async with slots.hold("server", 1):
+            assert others == []
+
+
+async def test_one_who_gives_up_leaves_no_gap_and_no_slot_taken() -> None:
+    slots, served = Slots(), list[str]()
+    scope = anyio.CancelScope()
+
+    async def give_up() -> None:
+        with scope:
+            async with slots.hold("server", 1):
+                served.append("must not run")
+
+    async def wait() -> None:
+        async with slots.hold("server", 1):
+            served.append("waited")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group, slots.hold("server", 1):
+            group.start_soon(give_up)
+            await until_waiting(slots, "server", 1)
+            group.start_soon(wait)
+            await until_waiting(slots, "server", 2)
+            scope.cancel()
+            await until_waiting(slots, "server", 1)
+    assert served == ["waited"]
+    assert slots.size == 0
+
+
+async def test_a_slot_handed_to_one_who_is_cancelled_in_that_moment_is_passed_on() -> None:
+    slots, served = Slots(), list[str]()
+    scope = anyio.CancelScope()
+
+    async def give_up() -> None:
+        with scope:
+            async with slots.hold("server", 1):
+                await anyio.sleep_forever()
+
+    async def wait() -> None:
+        async with slots.hold("server", 1):
+            served.append("waited")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            async with slots.hold("server", 1):
+                group.start_soon(give_up)
+                await until_waiting(slots, "server", 1)
+                group.start_soon(wait)
+                await until_waiting(slots, "server", 2)
+            scope.cancel()
+    assert served == ["waited"]
+    assert slots.size == 0
+
+
+async def test_one_who_gives_up_at_the_head_lets_a_wider_limit_in() -> None:
+    slots, served = Slots(), list[str]()
+    scope = anyio.CancelScope()
+
+    async def narrow() -> None:
+        with scope:
+            async with slots.hold("server", 1):
+                served.append("must not run")
+
+    async def wide() -> None:
+        async with slots.hold("server", 2):
+            served.append("wide")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group, slots.hold("server", 1):
+            group.start_soon(narrow)
+            await until_waiting(slots, "server", 1)
+            group.start_soon(wide)
+            await until_waiting(slots, "server", 2)
+            scope.cancel()
+            await until_waiting(slots, "server", 0)
+            assert slots.used("server") == 2
+    assert served == ["wide"]
+
+
+async def test_an_error_inside_gives_the_slot_back() -> None:
+    slots = Slots()
+    with pytest.raises(LookupError):
+        async with slots.hold("server", 1):
+            raise LookupError
+    assert (slots.used("server"), slots.size) == (0, 0)
+
+
+async def test_keys_do_not_wait_for_each_other() -> None:
+    slots = Slots()
+    with anyio.fail_after(5):
+        async with slots.hold("a", 1), slots.hold("b", 1):
+            assert (slots.used("a"), slots.used("b")) == (1, 1)
+
+
+async def test_a_limit_of_nothing_is_a_mistake() -> None:
+    slots = Slots()
+    with pytest.raises(ValueError, match="at least one slot"):
+        async with slots.hold("server", 0):
+            pass
+    assert slots.size == 0

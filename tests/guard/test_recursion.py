@@ -1,0 +1,226 @@
+"""Depth, re-entry, budgets and deadline of a chain; the breaker of an edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from openfang.core.calls import Call, Caller
+from openfang.core.ids import Kind
+from openfang.core.tools import Tool
+from openfang.core.trace import Chain, new_chain, read_chain
+from openfang.guard.recursion import ChainLimits, Chains, ChainState, Trip, check
+
+LIMITS = ChainLimits()
+
+
+def agent(name: str) -> Tool:
+    return Tool(id=f"agent:{name}", kind=Kind.AGENT, source=name, name=name)
+
+
+def plain(name: str = "echo") -> Tool:
+    return Tool(id=f"builtin:{name}", kind=Kind.BUILTIN, source="builtin", name=name)
+
+
+def at_depth(depth: int) -> Chain:
+    return replace(
+        new_chain(), depth=depth, ancestors=tuple(f"agent:{n}" for n in range(depth - 1))
+    )
+
+
+def call_of(tool: Tool, *, run: str | None = None, chain: Chain | None = None) -> Call:
+    return Call(tool=tool.id, caller=Caller(id="key:a"), run=run, chain=chain or new_chain())
+
+
+def rule(trip: Trip | None) -> str | None:
+    return trip.rule if trip else None
+
+
+@pytest.mark.requirement("C8.2")
+@pytest.mark.parametrize("tool", [plain(), agent("z")])
+def test_depth_five_runs_and_six_is_refused(tool: Tool) -> None:
+    for depth in range(1, 6):
+        assert check(at_depth(depth), tool, ChainState(), LIMITS, 0.0) is None
+    trip = check(at_depth(6), tool, ChainState(), LIMITS, 0.0)
+    assert trip is not None
+    assert (trip.rule, trip.depth) == ("recursion_limit", 6)
+    assert trip.path == ("agent:0", "agent:1", "agent:2", "agent:3", "agent:4", tool.id)
+    assert "answer by yourself" in trip.text
+
+
+@pytest.mark.requirement("C8.2")
+def test_an_agent_that_waits_in_the_chain_is_not_entered_again() -> None:
+    chain = new_chain().deeper("agent:a").deeper("agent:b")
+    assert rule(check(chain, agent("a"), ChainState(), LIMITS, 0.0)) == "reentry"
+    assert check(chain, agent("c"), ChainState(), LIMITS, 0.0) is None
+
+
+@pytest.mark.requirement("C8.2")
+def test_an_agent_that_allows_it_may_be_entered_again() -> None:
+    chain = new_chain().deeper("agent:a").deeper("agent:b")
+    limits = ChainLimits(allow_reentry=frozenset({"agent:a"}))
+    assert check(chain, agent("a"), ChainState(), limits, 0.0) is None
+    assert rule(check(chain, agent("b"), ChainState(), limits, 0.0)) == "reentry"
+
+
+@pytest.mark.requirement("C8.3")
+def test_after_the_deadline_nothing_more_is_called() -> None:
+    chain = replace(new_chain(), deadline=10.0)
+    assert check(chain, plain(), ChainState(), LIMITS, 9.99) is None
+    assert rule(check(chain, plain(), ChainState(), LIMITS, 10.0)) == "chain_deadline"
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_chain_has_so_many_calls_at_once() -> None:
+    chains, tool = Chains(ChainLimits(at_once=3)), plain()
+    chain = new_chain()
+    calls = [call_of(tool, chain=chain) for _ in range(4)]
+    assert [rule(chains.enter(call, tool, 0.0)) for call in calls] == [
+        None,
+        None,
+        None,
+        "chain_concurrency",
+    ]
+    chains.leave(calls[0])
+    assert chains.enter(calls[3], tool, 0.0) is None
+
+
+class Fanned:
+    """Agents that each call ten others, as deep as they are let."""
+
+    def __init__(self, chains: Chains, width: int) -> None:
+        self.chains = chains
+        self.width = width
+        self.ran = 0
+        self.rules: set[str] = set()
+
+    def run(self, call: Call, tool: Tool) -> None:
+        trip = self.chains.enter(call, tool, 0.0)
+        if trip is not None:
+            self.rules.add(trip.rule)
+            return
+        self.ran += 1
+        for number in range(self.width):
+            child = agent(f"{tool.name}-{number}")
+            self.run(call.child(child.id, {}, ancestor=tool.id), child)
+        self.chains.leave(call)
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_fan_out_of_ten_is_cut_exactly_at_the_budget() -> None:
+    fanned = Fanned(Chains(), 10)
+    root = agent("a")
+    fanned.run(call_of(root), root)
+    assert fanned.ran == 64
+    assert fanned.rules == {"recursion_limit", "chain_budget"}
+    assert fanned.chains.size == 0
+
+
+@pytest.mark.requirement("C8.3")
+def test_without_the_budget_depth_alone_would_let_all_of_them_run() -> None:
+    fanned = Fanned(Chains(ChainLimits(agent_calls=10**9)), 4)
+    root = agent("a")
+    fanned.run(call_of(root), root)
+    assert fanned.ran == sum(4**depth for depth in range(5))
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_run_has_five_hundred_plain_calls_and_other_runs_their_own() -> None:
+    chains, tool = Chains(), plain()
+    for _ in range(500):
+        call = call_of(tool, run="run 1")
+        assert chains.enter(call, tool, 0.0) is None
+        chains.leave(call)
+    assert rule(chains.enter(call_of(tool, run="run 1"), tool, 0.0)) == "run_budget"
+    assert chains.enter(call_of(tool, run="run 2"), tool, 0.0) is None
+    chains.end_run("run 1")
+    assert chains.enter(call_of(tool, run="run 1"), tool, 0.0) is None
+
+
+@pytest.mark.requirement("C8.3")
+def test_direct_calls_have_no_run_and_no_run_budget() -> None:
+    chains, tool = Chains(ChainLimits(tool_calls=1)), plain()
+    for _ in range(10):
+        call = call_of(tool)
+        assert chains.enter(call, tool, 0.0) is None
+        chains.leave(call)
+
+
+@pytest.mark.requirement("C8.3")
+def test_hops_that_keep_only_the_seeds_trace_id_share_one_budget() -> None:
+    chains, tool = Chains(ChainLimits(agent_calls=2)), agent("a")
+    answers = [
+        rule(chains.enter(call_of(tool, chain=read_chain(starry_id="trace-1")), tool, 0.0))
+        for _ in range(3)
+    ]
+    assert answers == [None, None, "chain_budget"]
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_chain_is_forgotten_with_its_last_call_and_runs_are_bounded() -> None:
+    chains, tool = Chains(capacity=5), plain()
+    for number in range(50):
+        call = call_of(tool, run=f"run {number}")
+        chains.enter(call, tool, 0.0)
+        chains.leave(call)
+    assert chains.size == 0
+    assert len(chains._runs) == 5
+
+
+@pytest.mark.requirement("C8.5")
+def test_three_trips_open_the_edge_for_thirty_seconds() -> None:
+    chains, tool = Chains(), agent("a")
+    looping = call_of(tool, chain=new_chain().deeper("agent:a"))
+    first = [rule(chains.enter(looping, tool, 0.0)) for _ in range(3)]
+    assert first == ["reentry", "reentry", "reentry"]
+    trip = chains.enter(looping, tool, 1.0)
+    assert trip is not None
+    assert (trip.rule, trip.retry_after) == ("recursion_breaker", 29.0)
+    assert "already waiting" in trip.text
+    assert rule(chains.enter(looping, tool, 30.0)) == "reentry"
+    assert rule(chains.enter(looping, tool, 31.0)) == "recursion_breaker"
+
+
+@pytest.mark.requirement("C8.5")
+def test_an_open_edge_stops_no_other_edge_and_closes_after_a_good_call() -> None:
+    chains, tool = Chains(), agent("b")
+    deep = replace(new_chain(), depth=6, ancestors=("agent:x",))
+    for _ in range(3):
+        chains.enter(call_of(tool, chain=deep), tool, 0.0)
+    shallow = replace(new_chain(), depth=2, ancestors=("agent:x",))
+    assert rule(chains.enter(call_of(tool, chain=shallow), tool, 5.0)) == "recursion_breaker"
+    assert chains.enter(call_of(tool), tool, 5.0) is None
+    assert chains.enter(call_of(tool, chain=shallow), tool, 30.0) is None
+    assert chains.enter(call_of(tool, chain=shallow), tool, 30.0) is None
+
+
+@pytest.mark.requirement("C8.5")
+def test_a_run_that_is_over_does_not_open_the_edge_for_others() -> None:
+    chains, tool = Chains(ChainLimits(tool_calls=1)), plain()
+    for _ in range(10):
+        chains.enter(call_of(tool, run="spent"), tool, 0.0)
+    assert chains.enter(call_of(tool, run="fresh"), tool, 0.0) is None
+
+
+@pytest.mark.requirement("C8.5")
+def test_a_call_past_its_deadline_does_not_use_up_the_probe_of_an_open_edge() -> None:
+    chains, tool = Chains(), agent("b")
+    deep = replace(new_chain(), depth=6, ancestors=("agent:x",))
+    for _ in range(3):
+        chains.enter(call_of(tool, chain=deep), tool, 0.0)
+    good = replace(new_chain(), depth=2, ancestors=("agent:x",))
+    late = call_of(tool, chain=replace(good, deadline=1.0))
+    assert rule(chains.enter(late, tool, 30.0)) == "chain_deadline"
+    assert chains.enter(call_of(tool, chain=good), tool, 30.0) is None
+
+
+@pytest.mark.requirement("C8.2")
+def test_looking_counts_nothing() -> None:
+    chains, tool = Chains(ChainLimits(agent_calls=1)), agent("a")
+    for _ in range(10):
+        assert chains.look(call_of(tool), tool, 0.0) is None
+    looping = call_of(tool, chain=new_chain().deeper("agent:a"))
+    for _ in range(10):
+        assert rule(chains.look(looping, tool, 0.0)) == "reentry"
+    assert chains.size == 0
