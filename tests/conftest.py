@@ -18,13 +18,24 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
 
 
+# Where the event loop may wait for the disk: small commits and look-ups, measured, and both ends.
+_MAY_BLOCK = {
+    "openfang/storage/writer.py": {"__post_init__", "_commit_now", "close"},
+    "openfang/storage/database.py": {"_read_now", "patience"},
+    "openfang/storage/processes.py": {"begin", "release", "vanished"},
+    "openfang/app/home.py": {"init_home", "exists"},
+    "openfang/app/build.py": {"build", "close"},
+    "openfang/app/sinks.py": {"handle_audit_event", "_only_one"},
+}
+
+
 @pytest.fixture(autouse=True)
 def _no_blocking_calls() -> Iterator[None]:
-    """Fail a test whose event loop is blocked, except where the writer commits on purpose."""
-    watch = BlockBuster()
-    for name, function in watch.functions.items():
-        if name.startswith("sqlite3."):
-            function.can_block_in("openfang/storage/", {"_commit_now"})
+    """Fail a test in which our code blocks the event loop."""
+    watch = BlockBuster("openfang")
+    for function in watch.functions.values():
+        for file, names in _MAY_BLOCK.items():
+            function.can_block_in(file, names)
     watch.activate()
     try:
         yield

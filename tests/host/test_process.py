@@ -314,8 +314,7 @@ for _ in range(200):
     except OSError:
         break
     if pid == 0:
-        if os.fork() == 0 if len(pids) == 1 else False:
-            os.setsid()
+        os.setsid()
         signal.pause()
     pids.append(pid)
 with open("pids", "w") as file:

@@ -129,10 +129,9 @@ def test_why_names_the_rule_of_each_field() -> None:
         "risk": "description: delete",
         "tags": "description: delete",
         "polls": "name: get",
-        "open_world": "openWorldHint",
         "effect": "tags",
         "targets": "schema",
-        "labels": "tags",
+        "labels": "openWorldHint",
         "idempotent": "risk",
         "requires_admin_token": "risk",
     }

@@ -71,11 +71,16 @@ class At:
 
 
 @dataclass(frozen=True)
-class BrokenSource:
+class Source:
+    """Offers these tools, or cannot be reached."""
+
+    offered: Sequence[Tool] | None
     name: str = "a"
 
     def tools(self) -> Sequence[Tool]:
-        raise ConnectionError
+        if self.offered is None:
+            raise ConnectionError
+        return self.offered
 
     async def execute(self, admitted: Admitted) -> Result:
         raise AssertionError(admitted)
@@ -211,8 +216,8 @@ def test_the_same_tools_again_are_no_event_and_store_nothing() -> None:
 @pytest.mark.requirement("C3.6")
 def test_a_source_that_fails_keeps_its_tools(caplog: pytest.LogCaptureFixture) -> None:
     tools = registry()
-    tools.replace_source("mcp:a", [mcp("a", "x")])
-    assert tools.refresh("mcp:a", BrokenSource()) == ToolsChanged()
+    assert tools.refresh("mcp:a", Source([mcp("a", "x")])) == ToolsChanged(added=("mcp:a:x",))
+    assert tools.refresh("mcp:a", Source(None)) == ToolsChanged()
     assert tools.find("mcp:a:x") is not None
     assert "mcp:a" in caplog.text
 

@@ -80,14 +80,11 @@ def test_a_refusal_names_the_first_few_errors_and_counts_the_rest() -> None:
 @pytest.mark.requirement("C13.4")
 def test_a_refusal_never_shows_the_value(rule: Schema) -> None:
     secret = "hunter2-hunter2"
-    for arguments in ({"password": secret}, {"password": [secret], "pad": [0] * 2_000}):
-        schema: Schema = {"properties": {"password": {"items": rule, **rule}}}
-        try:
-            compile_schema(schema).check(arguments)
-        except InvalidArguments as error:
-            assert secret not in f"{error.message} {error.way_out} {error!r}"
-        else:
-            assert isinstance(arguments["password"], list)
+    error = refusal({"properties": {"password": rule}}, {"password": secret})
+    assert secret not in f"{error.message} {error.way_out} {error!r}"
+    many: dict[str, Any] = {"password": [secret], "pad": [0] * 2_000}
+    error = refusal({"properties": {"password": {"items": rule}}}, many)
+    assert secret not in f"{error.message} {error.way_out} {error!r}"
 
 
 def test_a_long_message_is_cut() -> None:
@@ -161,22 +158,22 @@ def test_a_broken_schema_refuses_every_call_and_says_that_it_is_the_schema(schem
 
 
 def deep_schema(depth: int) -> Schema:
-    schema: Schema = {}
+    schema = Schema()
     for _ in range(depth):
         schema = {"properties": {"a": schema}}
     return schema
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"description": "x" * 300_000},
-        deep_schema(40),
-        deep_schema(10_000),
-        {"properties": {f"p{n}": {"pattern": f"^a{n}$"} for n in range(101)}},
-        {"patternProperties": {f"^a{n}$": {} for n in range(101)}},
-    ],
-)
+TOO_MUCH: list[Schema] = [
+    {"description": "x" * 300_000},
+    deep_schema(40),
+    deep_schema(10_000),
+    {"properties": {f"p{n}": {"pattern": f"^a{n}$"} for n in range(101)}},
+    {"patternProperties": {f"^a{n}$": {} for n in range(101)}},
+]
+
+
+@pytest.mark.parametrize("schema", TOO_MUCH, ids=range(len(TOO_MUCH)))
 def test_a_schema_that_is_too_much_is_broken(schema: Schema) -> None:
     assert refusal(schema, {}).rule == "schema_broken"
 
@@ -332,10 +329,16 @@ def test_visits_are_counted_along_the_worst_way_down() -> None:
     assert visits_by_depth({"items": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, 3)[2] > 8
 
 
+LEAVES: list[Any] = [
+    True,
+    {},
+    {"type": "string"},
+    {"$ref": "#"},
+    {"$ref": "#/$defs/d"},
+    {"enum": [1, {}]},
+]
 SCHEMAS = st.recursive(
-    st.sampled_from(
-        [True, {}, {"type": "string"}, {"$ref": "#"}, {"$ref": "#/$defs/d"}, {"enum": [1, {}]}]
-    ),
+    st.sampled_from(LEAVES),
     lambda inner: st.one_of(
         st.fixed_dictionaries({"properties": st.dictionaries(st.sampled_from("ab"), inner)}),
         st.fixed_dictionaries({"items": inner}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import json
 import math
 from types import MappingProxyType
@@ -91,7 +91,7 @@ class Thing:
         2**70,
         "\ud800",
         Thing(),
-        datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+        dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
         {1: 2},
     ],
 )

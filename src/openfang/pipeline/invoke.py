@@ -177,8 +177,8 @@ class Pipeline:
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 last = await self._finish(trail, began, None, error=error)
-            if isinstance(error, CallFailed):
-                error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
+                if isinstance(error, CallFailed):
+                    error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
             raise
         stored = (*blobs, *self.runs.absorb(call, result.labels))
         last = await self._finish(trail, began, result, stored=stored)

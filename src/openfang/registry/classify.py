@@ -287,17 +287,20 @@ def _finish(draft: _Draft, foreign: ForeignTool, trust: Trust) -> Classified:
         polls=draft.polls,
         idempotent=harmless if draft.idempotent is None else draft.idempotent,
         requires_admin_token=draft.risk is Risk.CRITICAL if admin is None else admin,
-        why={**_DERIVED, **draft.why},
+        why=_reasons(draft),
     )
 
 
-_DERIVED = {
-    "effect": "tags",
-    "targets": "schema",
-    "labels": "tags",
-    "idempotent": "risk",
-    "requires_admin_token": "risk",
-}
+def _reasons(draft: _Draft) -> dict[str, str]:
+    """What nobody stated follows from something else."""
+    derived = {
+        "effect": "tags",
+        "targets": "schema",
+        "labels": draft.why.get("open_world", "tags"),
+        "idempotent": "risk",
+        "requires_admin_token": "risk",
+    }
+    return {name: draft.why.get(name) or derived[name] for name in _STATED}
 
 
 def _never_silent(draft: _Draft, targets: Targets) -> _Draft:

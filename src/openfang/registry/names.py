@@ -55,10 +55,6 @@ class NameTable:
         """Return the tool's wire name."""
         return self.names.get(tool_id)
 
-    def owner(self, wire: str) -> str | None:
-        """Return the canonical id behind a wire name."""
-        return self.owners.get(wire)
-
     def server_of(self, wire: str) -> str | None:
         """Return the MCP server behind a wire name; None for all that is not an MCP tool."""
         owner = self.owners.get(wire, "")

@@ -75,7 +75,7 @@ class Registry:
         self._pin_store = pins
         self._clock = clock
         self._adapters = tuple(adapters)
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: dict[object, Subscriber] = {}
         self._state = _State(
             sources={},
             names=NameTable.of(names.load()),
@@ -97,10 +97,11 @@ class Registry:
         """Look a tool up by canonical id, wire name or alias."""
         return self._state.snapshot.index.get(name)
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], object]:
         """Call it after each change; the answer ends that."""
-        self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+        ticket = object()
+        self._subscribers[ticket] = subscriber
+        return lambda: self._subscribers.pop(ticket, None)
 
     def refresh(self, key: str, source: ToolSource) -> ToolsChanged:
         """Ask a source what it offers now. One that fails keeps what it had."""
@@ -187,7 +188,7 @@ class Registry:
 
     def _announce(self, event: ToolsChanged) -> ToolsChanged:
         if event != ToolsChanged():
-            for subscriber in tuple(self._subscribers):
+            for subscriber in tuple(self._subscribers.values()):
                 try:
                     subscriber(event)
                 except Exception:  # noqa: BLE001 - one listener's fault must not deafen the others

@@ -35,7 +35,7 @@ _IS = r"\\*[\"']?\s*[=:]\s*\\*[\"']?"
 # The first group is the secret. The more specific shape stands first, and gives the kind.
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("private_key", rf"({_PEM}[^\"]*?-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)"),
-    ("private_key", rf"({_PEM}[A-Za-z0-9+/=\s\\]*)"),
+    ("private_key", rf"({_PEM}(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{{16,}})+)"),
     ("aws_key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b"),
     ("aws_secret", rf"(?i:aws_?secret_?(?:access_?)?key){_IS}([A-Za-z0-9/+=]{{40}})"),
     ("github_token", r"\b(gh[pousr]_[A-Za-z0-9]{36,})"),

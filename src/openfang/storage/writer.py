@@ -163,10 +163,15 @@ class Writer:
         if not waiting:
             return
         jobs = [_Job(item.unit) for item in waiting]
-        if len(jobs) > INLINE_UNITS or self.durable or not self._commit_now(jobs):
-            self._hand_over(waiting, jobs)
-        else:
+        try:
+            done = len(jobs) <= INLINE_UNITS and not self.durable and self._commit_now(jobs)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            _blame(jobs, error)
+            done = True
+        if done:
             _settle(waiting, jobs)
+        else:
+            self._hand_over(waiting, jobs)
 
     def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
         """Commit on this thread. False when another connection holds the lock."""
@@ -278,10 +283,9 @@ class Writer:
         self, waiting: list[_Waiting], jobs: list[_Job], done: asyncio.Future[None]
     ) -> None:
         self._thread_busy = False
-        error = None if done.cancelled() else done.exception()
-        for job in jobs:
-            if error is not None and job.error is None:
-                job.error = error if isinstance(error, Exception) else RuntimeError(str(error))
+        error = done.exception()
+        if isinstance(error, Exception):
+            _blame(jobs, error)
         _settle(waiting, jobs)
         self._after_commit()
         if self._queue:
@@ -325,6 +329,11 @@ def _settle(waiting: list[_Waiting], jobs: list[_Job]) -> None:
             item.done.set_result(job.numbers)
         else:
             item.done.set_exception(job.error)
+
+
+def _blame(jobs: list[_Job], error: Exception) -> None:
+    for job in jobs:
+        job.error = job.error or error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

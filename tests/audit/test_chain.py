@@ -1,0 +1,166 @@
+"""The seven kinds of tampering (C13.2), on a real log."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openfang.app.build import Parts, build
+from openfang.app.home import Home, init_home
+from openfang.app.lifespan import open_app
+from openfang.app.verify import Verification, verify
+from openfang.audit.chain import digest
+from openfang.core.events import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.requirement("C13.2", "C13.1")
+
+
+@dataclass(frozen=True)
+class Log:
+    home: Home
+
+    @property
+    def path(self) -> Path:
+        return self.home.path / "openfang.db"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.home.path / "checkpoints" / "checkpoints.jsonl"
+
+    def execute(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
+            for statement in statements:
+                database.execute(statement)
+
+    def verify(self) -> Verification:
+        parts = build(self.home, {})
+        try:
+            return verify(parts)
+        finally:
+            parts.close()
+
+    def kinds(self) -> set[str]:
+        return {finding.kind for finding in self.verify().findings}
+
+
+async def fill(parts: Parts, count: int) -> None:
+    for number in range(count):
+        await parts.broker.append([Record(event="policy_decision", payload={"number": number})])
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    home, _ = init_home(tmp_path / "home", {})
+
+    async def write() -> None:
+        async with open_app(home, {}) as parts:
+            await fill(parts, 20)
+
+    anyio.run(write)
+    return Log(home)
+
+
+def test_an_untouched_log_is_intact(log: Log) -> None:
+    verification = log.verify()
+    assert verification.intact
+    assert verification.records == 20
+    assert verification.checkpoints > 0
+
+
+def test_an_edited_record_is_found(log: Log) -> None:
+    log.execute("UPDATE audit SET payload = '{\"number\":99}' WHERE seq = 7")
+    assert log.kinds() == {"altered"}
+    assert log.verify().findings[0].seq == 7
+
+
+def test_a_deleted_record_is_found(log: Log) -> None:
+    log.execute("DELETE FROM audit WHERE seq = 7")
+    assert log.kinds() == {"missing"}
+
+
+def test_an_inserted_record_is_found(log: Log) -> None:
+    log.execute(
+        "UPDATE audit SET seq = -seq - 1 WHERE seq > 7",
+        "UPDATE audit SET seq = -seq WHERE seq < 0",
+        "INSERT INTO audit SELECT node, 8, at, event, level, call_id, task_id, payload, context, "
+        "hash FROM audit WHERE seq = 7",
+    )
+    assert log.kinds() & {"altered", "rewritten"}
+
+
+def test_two_swapped_records_are_found(log: Log) -> None:
+    log.execute(
+        "UPDATE audit SET seq = -7 WHERE seq = 7",
+        "UPDATE audit SET seq = 7 WHERE seq = 8",
+        "UPDATE audit SET seq = 8 WHERE seq = -7",
+    )
+    assert "altered" in log.kinds()
+
+
+def test_a_changed_time_is_found(log: Log) -> None:
+    log.execute("UPDATE audit SET at = at + 1 WHERE seq = 7")
+    assert log.kinds() == {"altered"}
+
+
+def test_a_cut_tail_is_found(log: Log) -> None:
+    log.execute("DELETE FROM audit WHERE seq > 15", "DELETE FROM checkpoints")
+    assert log.kinds() == {"cut"}
+
+
+def test_a_whole_rewrite_is_found(log: Log) -> None:
+    with closing(sqlite3.connect(log.path, isolation_level=None)) as database:
+        before = bytes(32)
+        for row in database.execute("SELECT * FROM audit ORDER BY seq").fetchall():
+            line = (row[3], row[4], row[5], row[6], '{"number":0}', row[8])
+            before = digest(row[0], row[1], row[2], line, before)
+            database.execute(
+                "UPDATE audit SET payload = ?, hash = ? WHERE seq = ?", (line[4], before, row[1])
+            )
+        database.execute("DELETE FROM checkpoints")
+    assert log.kinds() == {"rewritten"}
+
+
+def test_a_forged_checkpoint_is_found(log: Log) -> None:
+    log.execute("UPDATE checkpoints SET hash = zeroblob(32)")
+    assert log.kinds() == {"forged"}
+
+
+def test_a_second_place_that_vanished_is_found(log: Log) -> None:
+    log.checkpoints.unlink()
+    assert log.kinds() == {"second_place"}
+
+
+def test_a_torn_last_line_of_the_second_place_is_no_finding(log: Log) -> None:
+    with log.checkpoints.open("ab") as file:
+        file.write(b'{"node": "n", "seq":')
+    assert log.verify().intact
+
+
+def test_a_log_that_goes_on_stays_intact(log: Log) -> None:
+    async def go_on() -> None:
+        async with open_app(log.home, {}) as parts:
+            await fill(parts, 5)
+
+    anyio.run(go_on)
+    assert log.verify().records == 25
+    assert log.verify().intact
+
+
+words = st.text(max_size=20)
+
+
+@given(st.lists(words, min_size=6, max_size=6), st.lists(words, min_size=6, max_size=6))
+def test_two_different_records_never_share_an_encoding(one: list[str], two: list[str]) -> None:
+    first: Callable[[list[str]], bytes] = lambda line: digest("n", 1, 1, line, bytes(32))  # noqa: E731
+    assert (first(one) == first(two)) == (one == two)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from openfang.core.errors import HomeError
+from openfang.storage.database import migrations, open_home, split_statements
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.requirement("C2.6")
+
+
+def test_a_home_is_migrated_once(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    open_home(file).close()
+    with closing(open_home(file)) as database:
+        assert database.read("SELECT number FROM migrations") == [(1,)]
+
+
+def test_a_home_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    with closing(open_home(file)) as database:
+        database.connection.execute("INSERT INTO migrations VALUES (999, 0)")
+    with pytest.raises(HomeError) as caught:
+        open_home(file)
+    assert "newer version" in caught.value.message
+    assert "upgrade" in caught.value.way_out
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    file.write_bytes(b"not a database at all, and longer than a header" * 100)
+    with pytest.raises(HomeError) as caught:
+        open_home(file)
+    assert str(file) in caught.value.message
+    assert "backup" in caught.value.way_out
+
+
+def test_a_damaged_database_is_named_when_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    open_home(file).close()
+    content = bytearray(file.read_bytes())
+    content[2048:] = b"\xff" * (len(content) - 2048)
+    file.write_bytes(bytes(content))
+    with pytest.raises(HomeError) as caught:
+        open_home(file).read("SELECT * FROM settings")
+    assert "damaged" in caught.value.message
+
+
+def test_the_schema_has_no_statement_with_a_semicolon_inside() -> None:
+    for _, script in migrations():
+        with closing(sqlite3.connect(":memory:")) as database:
+            for statement in split_statements(script):
+                database.execute(statement)
+
+
+@pytest.mark.requirement("C13.3")
+def test_both_dialects_describe_the_same_tables() -> None:
+    for (_, here), (_, there) in zip(migrations(), migrations("postgres"), strict=True):
+        assert _shape(here) == _shape(there)
+
+
+def _shape(script: str) -> list[str]:
+    """Names of tables, indexes and columns, in order, whatever their types."""
+    return [
+        re.sub(r" (BIGINT|INTEGER|BYTEA|BLOB)\b", "", line).replace(") WITHOUT ROWID", ")")
+        for statement in split_statements(script)
+        if not statement.startswith("CREATE VIEW")
+        for line in statement.splitlines()
+    ]
