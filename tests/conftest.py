@@ -25,7 +25,7 @@ _MAY_BLOCK = {
     "openfang/storage/processes.py": {"begin", "release", "vanished"},
     "openfang/app/home.py": {"init_home", "exists"},
     "openfang/app/build.py": {"build", "close"},
-    "openfang/app/sinks.py": {"handle_audit_event", "_only_one"},
+    "openfang/app/sinks.py": {"of", "handle_audit_event", "_only_one"},
 }
 
 

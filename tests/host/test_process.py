@@ -198,8 +198,10 @@ async def test_output_of_exactly_the_limit_is_whole(tmp_path: Path) -> None:
     assert not (await run(launch)).stdout_truncated
 
 
+# Each of these programs ends by itself after half a minute, should the code under test not end it.
 STUBBORN = """
 import os, signal, sys
+signal.alarm(30)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 with open("pids", "w") as file:
@@ -226,11 +228,13 @@ async def test_a_child_that_ignores_requests_to_stop_is_gone_after_its_timeout(
 FAMILY = """
 import os, signal, sys
 def note():
+    signal.alarm(30)
     with open("pids", "a") as file:
         print(os.getpid(), file=file)
 read, write = os.pipe()
 note()
-if os.fork() == 0:
+middle = os.fork()
+if middle == 0:
     os.setsid()
     note()
     if os.fork() == 0:
@@ -238,12 +242,13 @@ if os.fork() == 0:
         os.set_inheritable(write, True)
         if sys.argv[1] == "forget":
             os.closerange(0, 3)
-            os.execve("/bin/sh", ["sh", "-c", f"echo x >&{write}; exec {write}>&-; sleep 60"], {})
+            os.execve("/bin/sh", ["sh", "-c", f"echo x >&{write}; exec {write}>&-; sleep 30"], {})
         os.write(write, b"x")
         os.closerange(0, 3)
         signal.pause()
     os._exit(0)
 os.read(read, 1)
+os.waitpid(middle, 0)
 print("ready", flush=True)
 if sys.argv[2] == "stay":
     signal.pause()
@@ -282,7 +287,7 @@ async def test_what_a_child_leaves_behind_when_it_ends_is_gone_too(tmp_path: Pat
 @pytest.mark.requirement("C3.8")
 async def test_a_background_job_that_holds_the_pipes_does_not_hold_us(tmp_path: Path) -> None:
     with anyio.fail_after(5):
-        finished = await run(shell(tmp_path, "sleep 60 & echo started"))
+        finished = await run(shell(tmp_path, "sleep 30 & echo started"))
     assert (finished.exit_code, finished.stdout) == (0, b"started\n")
 
 
@@ -307,6 +312,7 @@ async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
 
 BOMB = """
 import os, signal
+signal.alarm(30)
 pids = [os.getpid()]
 for _ in range(200):
     try:
@@ -315,6 +321,7 @@ for _ in range(200):
         break
     if pid == 0:
         os.setsid()
+        signal.alarm(30)
         signal.pause()
     pids.append(pid)
 with open("pids", "w") as file:
@@ -397,7 +404,7 @@ class Echo(Child):
 
 async def main():
     environment = {"PATH": "/usr/bin:/bin"}
-    argv = ("sh", "-c", "echo $$; sleep 60")
+    argv = ("sh", "-c", "echo $$; sleep 30")
     launch = Launch(argv=argv, cwd=Path("/"), environment=environment)
     async with started(launch, Echo()):
         await anyio.sleep_forever()

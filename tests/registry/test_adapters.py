@@ -46,7 +46,7 @@ def tool(trust: Trust, **looks: object) -> Tool:
 
 
 @given(LOOKS, LOOKS, st.sampled_from([Trust.LOW, Trust.MEDIUM]))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_an_adapter_never_lowers_below_trust_high(
     has: dict[str, object], wants: dict[str, object], trust: Trust
 ) -> None:

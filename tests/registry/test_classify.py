@@ -147,7 +147,7 @@ def test_an_unknown_tag_in_a_statement_is_an_error_that_names_it() -> None:
 
 
 @given(NAMES, TRUSTS, HINTS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_annotations_lower_nothing_unless_trust_is_high(
     name: str, trust: Trust, hints: dict[str, bool]
 ) -> None:
@@ -201,7 +201,7 @@ def test_reads_are_idempotent_and_a_promise_of_it_needs_trust() -> None:
 
 
 @given(NAMES, TRUSTS, HINTS, SENTENCES, st.sampled_from([None, Risk.LOW, Risk.HIGH]))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_a_description_never_lowers(
     name: str, trust: Trust, hints: dict[str, bool], prose: str, risk: Risk | None
 ) -> None:
@@ -213,7 +213,7 @@ def test_a_description_never_lowers(
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_no_text_at_all_lowers_a_delete(prose: str) -> None:
     assert at_least(verdict("delete_file", description=prose), verdict("delete_file"))
 
@@ -346,7 +346,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["properties", "anyOf", "$ref", "type"]), JSON))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_no_schema_is_too_strange_to_be_read(strange: dict[str, Any]) -> None:
     found = targets_of(strange)
     assert set(found.places) <= set(found.chosen)
@@ -442,7 +442,7 @@ def test_what_is_no_word_cannot_be_added(word: str) -> None:
 
 
 @given(st.text(max_size=40), TRUSTS)
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_every_name_gets_a_whole_verdict(name: str, trust: Trust) -> None:
     found = verdict(name, trust=trust)
     assert found.tags <= TAGS

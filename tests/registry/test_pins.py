@@ -107,7 +107,7 @@ def test_nothing_in_a_diff_is_invisible_or_endless() -> None:
 
 
 @given(SCHEMAS, SCHEMAS)
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_equal_definitions_and_only_they_have_equal_digests(
     left: dict[str, Any], right: dict[str, Any]
 ) -> None:

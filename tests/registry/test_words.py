@@ -28,7 +28,7 @@ def test_a_name_splits_into_whole_words(name: str, words: tuple[str, ...]) -> No
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_words_are_lower_case_and_hold_no_separator(name: str) -> None:
     for word in split(name):
         assert word
@@ -37,7 +37,7 @@ def test_words_are_lower_case_and_hold_no_separator(name: str) -> None:
 
 
 @given(st.lists(st.from_regex(r"\A[a-z]{1,8}\Z"), min_size=1, max_size=6))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_snake_case_splits_back_into_what_it_was_made_of(words: list[str]) -> None:
     assert split("_".join(words)) == tuple(words)
 

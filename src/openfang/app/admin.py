@@ -79,6 +79,11 @@ class Admin:
         """Freeze a plan; freezing the same content again changes nothing."""
         digest = spec_hash(content)
         known = next((spec for spec in self.parts.specs.all() if spec.hash == digest), None)
+        if known is not None and known.project != project:
+            raise Conflict(
+                f"The same content is frozen already, for the project {known.project}.",
+                way_out=f"call with --project {known.project} --spec {digest}",
+            )
         if known is not None:
             return known
         spec = Spec(

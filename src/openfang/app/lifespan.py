@@ -22,9 +22,10 @@ from openfang.storage.processes import Vanished, ended, vanished
 from openfang.storage.state import drop_expired_blobs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from openfang.app.home import Home
+    from openfang.audit.chain import Checkpoint
     from openfang.core.ports import Clock
     from openfang.storage.writer import Head
 
@@ -40,19 +41,35 @@ async def open_app(
     try:
         await end_interrupted(parts)
         sinks = Sinks.of(parts)
-        seal = _Seal(parts, _notary(parts), parts.writer.head.seq)
-        async with anyio.create_task_group() as beside:
-            beside.start_soon(seal.watch)
-            beside.start_soon(sinks.run)
-            try:
+        seal = _Seal(parts, parts.writer.head.seq)
+        try:
+            async with _beside(seal.watch, sinks.run):
                 yield parts
-            finally:
-                beside.cancel_scope.cancel()
-        await parts.broker.settle()
-        await seal.close()
-        await sinks.drain()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await parts.broker.settle()
+                await seal.close()
+                await sinks.drain()
     finally:
         parts.close()
+
+
+@asynccontextmanager
+async def _beside(*watches: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    """Keep these running; an error of the body comes out as it is, not inside a group."""
+    failure: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as group:
+            for watch in watches:
+                group.start_soon(watch)
+            yield
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as errors:
+        if len(errors.exceptions) > 1:
+            raise
+        failure = errors.exceptions[0]
+    if failure is not None:
+        raise failure
 
 
 async def end_interrupted(parts: Parts) -> int:
@@ -84,12 +101,14 @@ def _interrupted(call_id: str, task_id: str, context: str) -> Record:
     )
 
 
-def _notary(parts: Parts) -> Notary:
-    return Notary(
+def _sign(parts: Parts, head: Head, now: int) -> Checkpoint:
+    # The key is made where it is used: most commands sign nothing.
+    signing = Notary(
         node=parts.writer.node,
         key=parts.master.signing_key(),
         file=Path(parts.config.audit.checkpoint_file),
     )
+    return signing.sign(head, now)
 
 
 @dataclass(slots=True)
@@ -97,7 +116,6 @@ class _Seal:
     """Signs the head of the chain now and then, and at the end."""
 
     parts: Parts
-    notary: Notary
     signed: int
 
     async def watch(self) -> None:
@@ -122,7 +140,7 @@ class _Seal:
         if head.seq == self.signed:
             return
         now = self.parts.clock.time_ns()
-        point = await to_thread.run_sync(self.notary.sign, head, now)
+        point = await to_thread.run_sync(_sign, self.parts, head, now)
         process = self.parts.broker.process
         statements = [notary.statement(point), drop_expired_blobs(now)]
         if process.known:

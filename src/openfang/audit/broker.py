@@ -16,7 +16,7 @@ from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
 from openfang.storage.writer import Line, Unit, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from openfang.core.events import Record
     from openfang.storage.processes import Process
@@ -36,29 +36,32 @@ class Broker:
 
     async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
         """Return the records' numbers once they are durable."""
-        return await self._write(records, statements)
+        return await self._write([self._line(record) for record in records], statements)
 
-    async def started(self, call_id: str, records: Sequence[Record]) -> int:
+    async def refused(self, lines: Sequence[Line]) -> None:
+        """Record that a call was refused."""
+        await self._write([self._clean(line) for line in lines], ())
+
+    async def started(self, call_id: str, lines: Sequence[Line]) -> int:
         """Record that a call begins; nothing may run before this returns."""
         self._open[call_id] = self.writer.head.seq + 1
         statements: Statements = ()
         if not self.process.known:
             statements = (self.process.begin(self.writer.head.seq + 1),)
         try:
-            numbers = await self._write(records, statements)
+            numbers = await self._write([self._clean(line) for line in lines], statements)
         except AuditUnavailable:
             del self._open[call_id]
             raise
         return numbers[-1]
 
-    async def finished(
-        self, call_id: str, records: Sequence[Record], statements: Statements = ()
-    ) -> int:
+    async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> int:
         """Record that a call ended; an ending that cannot be written now is owed."""
+        line = self._clean(line)
         try:
-            numbers = await self._write(records, statements)
+            numbers = await self._write([line], statements)
         except AuditUnavailable as error:
-            self._owed += [self._line(record) for record in records]
+            self._owed.append(line)
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
                 way_out=error.way_out,
@@ -76,12 +79,11 @@ class Broker:
         """Wait for what is queued, and write what is owed."""
         await self.writer.drain()
         if self._owed:
-            await self._write((), ())
+            await self._write([], ())
 
-    async def _write(self, records: Sequence[Record], statements: Statements) -> Sequence[int]:
+    async def _write(self, lines: list[Line], statements: Statements) -> Sequence[int]:
         owed, self._owed = self._owed, []
-        lines = (*owed, *[self._line(record) for record in records])
-        unit = Unit(lines, statements)
+        unit = Unit((*owed, *lines), statements)
         try:
             numbers = self.writer.commit(unit) if len(self._open) <= 1 else None
             if numbers is None:
@@ -94,14 +96,13 @@ class Broker:
         return numbers[len(owed) :]
 
     def _line(self, record: Record) -> Line:
-        return Line(
-            record.event,
-            record.level,
-            record.call_id,
-            record.task_id,
-            self._text(record.payload),
-            self._text(record.context),
+        payload, context = (
+            orjson.dumps(value).decode() for value in (record.payload, record.context)
         )
+        line = Line(record.event, record.level, record.call_id, record.task_id, payload, context)
+        return self._clean(line)
 
-    def _text(self, value: Mapping[str, Any] | str) -> str:
-        return value if isinstance(value, str) else self.redact(orjson.dumps(value).decode())
+    def _clean(self, line: Line) -> Line:
+        """Redact what a line says; contexts are made clean where they are made."""
+        clean = self.redact(line.payload)
+        return line if clean is line.payload else line._replace(payload=clean)

@@ -8,8 +8,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import orjson
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from openfang.audit.chain import Checkpoint, Finding
 
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
 
 def signer_id(public_key: Ed25519PublicKey) -> str:
     """Name a key by its fingerprint."""
-    raw = public_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return sha256(raw).hexdigest()[:16]
+    return sha256(public_key.public_bytes_raw()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +76,8 @@ def genuine(
     points: Iterable[Checkpoint], public_key: Ed25519PublicKey
 ) -> tuple[list[Checkpoint], list[Finding]]:
     """Keep the checkpoints that this node signed; the others are findings."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only verifying needs it
+
     kept: list[Checkpoint] = []
     forged: list[Finding] = []
     for point in points:

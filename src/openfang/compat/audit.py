@@ -22,6 +22,7 @@ __all__ = ["AuditEvent", "AuditLogger", "audit_logger"]
 
 _POLL_SECONDS = 0.05
 _LAST_TRIES = 3
+_LAST_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -38,6 +39,11 @@ class AuditLogger:
         """
         name = name or f"{type(handler).__module__}.{type(handler).__qualname__}"
         self._handlers[self._free(name)] = handler
+
+    @property
+    def handlers(self) -> tuple[AuditSink, ...]:
+        """Those that are registered now."""
+        return tuple(self._handlers.values())
 
     def remove_handler(self, handler: AuditSink) -> None:
         """Take a handler away; its place in the log is kept."""
@@ -73,11 +79,12 @@ class AuditLogger:
 
     async def _pass_on_the_rest(self, parts: Parts) -> None:
         """What a handler does not take now waits until it is registered again."""
-        for _ in range(_LAST_TRIES):
-            if not self._behind(parts):
-                return
-            await self._pass_on(parts)
-            await anyio.sleep(_POLL_SECONDS)
+        with anyio.move_on_after(_LAST_SECONDS):
+            for _ in range(_LAST_TRIES):
+                if not self._behind(parts):
+                    return
+                await self._pass_on(parts)
+                await anyio.sleep(_POLL_SECONDS)
 
     async def _pass_on(self, parts: Parts) -> None:
         await Sinks(parts, dict(self._handlers)).drain()

@@ -8,11 +8,8 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
 from openfang.config.lines import Key, toml_lines
 from openfang.config.models import Place
-from openfang.config.positions import YamlProblem, read_yaml
 from openfang.config.problems import Problem
 
 if TYPE_CHECKING:
@@ -89,6 +86,10 @@ def _toml_problem(name: str, text: str, message: str) -> Problem:
 
 
 def _yaml(path: Path, name: str, text: str) -> Document | Problem:
+    import yaml  # noqa: PLC0415 - most homes have none
+
+    from openfang.config.positions import YamlProblem, read_yaml  # noqa: PLC0415 - it needs yaml
+
     try:
         data, lines = read_yaml(text)
     except YamlProblem as problem:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from openfang.config.agentos import AgentosFile, to_server
 from openfang.config.documents import Document, read_document
 from openfang.config.fields import Folders, Section
 from openfang.config.merge import Merged, frozen
@@ -154,6 +153,8 @@ def _include(reading: _Reading, path: Path) -> None:
 
 
 def _agentos(reading: _Reading, document: Document) -> list[tuple[McpServer, Place]]:
+    from openfang.config.agentos import AgentosFile, to_server  # noqa: PLC0415 - most homes have none
+
     file = reading.validated(AgentosFile, frozen(document.data), document.place, "id")
     entries = file.mcp_servers if file else ()
     return [

@@ -47,17 +47,14 @@ EVENT_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line for the audit, before it is numbered and chained.
-
-    Text in place of a mapping is JSON that is made of our own words, and taken as it is.
-    """
+    """Something for the audit, before it is numbered and chained."""
 
     event: str
     level: Level = "info"
     call_id: str = ""
     task_id: str = ""
-    payload: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
-    context: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
+    payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

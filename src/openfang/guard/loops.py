@@ -185,10 +185,13 @@ class Loops:
 
     def _circles(self, run: _Run, tool: Tool, history: deque[bytes]) -> bool:
         """Whether the last calls are one cycle of two or three different calls, over and over."""
-        if len(history) < min(_CYCLES) * self._limits.rounds:
-            return False
-        recent = list(history)
-        return any(self._repeats(run, tool, recent, length) for length in _CYCLES)
+        last = len(history) - 1
+        return any(
+            last >= length
+            and history[last] == history[last - length]
+            and self._repeats(run, tool, list(history), length)
+            for length in _CYCLES
+        )
 
     def _repeats(self, run: _Run, tool: Tool, recent: list[bytes], length: int) -> bool:
         cycle = recent[-length:]

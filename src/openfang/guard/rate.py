@@ -60,7 +60,8 @@ def take(tat: float | None, now: float, cost: int, quota: Quota) -> Charge:
     window can only come from a clock that was set back, and counts as a whole window. A thousandth
     of a cell is forgiven, so that rounding never refuses what arithmetic allows.
     """
-    interval, window = quota.interval, quota.window
+    interval = quota.interval
+    window = interval * quota.burst
     full_at = now if tat is None else min(max(tat, now), now + window)
     if cost > quota.burst:
         return Limited(full_at, None)

@@ -63,7 +63,7 @@ def check(  # noqa: PLR0911 - one line per rule, in the order of the contract
         path = " -> ".join((*chain.ancestors, tool.id))
         why = f"{tool.id} would be call {chain.depth} in a row ({path}); the limit is"
         return _trip("recursion_limit", f"{why} {limits.depth}", chain, tool)
-    if tool.id in chain.ancestors and tool.id not in limits.allow_reentry:
+    if tool.bounded_by_run and tool.id in chain.ancestors and tool.id not in limits.allow_reentry:
         why = f"{tool.id} is already waiting further up in this chain"
         return _trip("reentry", why, chain, tool)
     if chain.deadline is not None and now >= chain.deadline:

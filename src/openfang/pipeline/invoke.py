@@ -31,13 +31,12 @@ from openfang.policy.approvals import Approvals, Subject, rule_of
 from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
 from openfang.safety.sizes import check_arguments
-from openfang.safety.taint import judge, labels_of
+from openfang.safety.taint import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from openfang.audit.broker import Broker
-    from openfang.core.events import Record
     from openfang.core.ids import Kind
     from openfang.core.keys import Question
     from openfang.core.ports import Clock, ToolSource
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.shape import Shaper
     from openfang.pipeline.stamp import Stamper
     from openfang.policy.engine import Engine
+    from openfang.storage.writer import Line
 
 _log = logging.getLogger("openfang.pipeline")
 _NO_VERDICTS = Decided(())
@@ -64,6 +64,7 @@ class _Trail:
     call: Call
     tool: Tool | None = None
     entered: bool = False
+    ran: bool = False
     canonical: bytes = b"{}"
     loop_key: bytes | None = None
     warning: str = ""
@@ -102,8 +103,15 @@ class Pipeline:
                 raise
             return await self._run(trail, admitted)
         finally:
-            if trail.entered:
-                self.guards.leave(call)
+            self._leave(trail)
+
+    def _leave(self, trail: _Trail) -> None:
+        """Count the call out; one that never ran has proved nothing to its source's breaker."""
+        if trail.tool is None or not trail.entered:
+            return
+        if not trail.ran:
+            self.guards.abandoned(trail.tool, self.clock.monotonic())
+        self.guards.leave(trail.call)
 
     async def _admit(self, trail: _Trail) -> Admitted:
         """Resolve, guard, check, gate, follow the flow, ask: in this order."""
@@ -129,8 +137,8 @@ class Pipeline:
     def _entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
         labels = self.runs.entered(call)
-        if tool.sink.external:
-            labels |= labels_of(canonical.decode()) & Labels.SECRET
+        if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
+            return labels | Labels.SECRET
         return labels
 
     def _flow(self, tool: Tool, labels: Labels) -> Verdict:
@@ -170,6 +178,7 @@ class Pipeline:
         began, first = self.clock.monotonic(), 0
         try:
             first = await self.audit.started(call.id, begun)
+            trail.ran = True
             result = self._warned(trail, await self._execute(admitted))
             result, blobs = self.shaper.shape(admitted, result)
         except CallRefused:
@@ -254,8 +263,8 @@ class Pipeline:
             labels=result.labels if result else Labels.NONE,
             reason=error.message if isinstance(error, CallFailed) else "",
         )
-        record = records.end(trail.call, trail.context, ending)
-        last = await self.audit.finished(trail.call.id, [record], stored)
+        line = records.end(trail.call, trail.context, ending)
+        last = await self.audit.finished(trail.call.id, line, stored)
         _log_ending(trail, ending)
         return last
 
@@ -263,13 +272,13 @@ class Pipeline:
         """A refusal is on record before the caller hears of it."""
         _log.warning("%s", refusal.message)
         context = self._context(trail)
-        written: list[Record] = []
+        written: list[Line] = []
         if trail.decided.verdicts:
             written.append(records.decision(trail.call, context, trail.decided.verdicts))
         if not isinstance(refusal, Parked):
             written.append(records.refusal(trail.call, context, refusal))
         if written:
-            await self.audit.append(written)
+            await self.audit.refused(written)
 
     def _context(self, trail: _Trail) -> str:
         """One context for all records of a call; what a peer put into it is redacted."""

@@ -1,4 +1,4 @@
-"""The records of a call: its decision, its start, its refusal, its end."""
+"""The records of a call, as lines for the log: its decision, its start, its refusal, its end."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from openfang.core.errors import UnknownTool
 from openfang.core.events import (
     POLICY_DECISION,
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
-    Record,
 )
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome
+from openfang.storage.writer import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openfang.core.calls import Call
     from openfang.core.decisions import Verdict
     from openfang.core.errors import CallRefused
@@ -70,15 +73,10 @@ def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
     return context
 
 
-def decision(call: Call, context: str, verdicts: tuple[Verdict, ...]) -> Record:
+def decision(call: Call, context: str, verdicts: tuple[Verdict, ...]) -> Line:
     """Every gate's verdict, once per call."""
-    return Record(
-        event=POLICY_DECISION,
-        call_id=call.id,
-        task_id=call.context.task_id or "",
-        payload=_decision_text(verdicts),
-        context=context,
-    )
+    task = call.context.task_id or ""
+    return Line(POLICY_DECISION, "info", call.id, task, _decision_text(verdicts), context)
 
 
 @lru_cache(maxsize=1024)
@@ -100,23 +98,18 @@ def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     )
 
 
-def start(call: Call, tool: Tool, context: str, canonical: bytes, labels: Labels) -> Record:
+def start(call: Call, tool: Tool, context: str, canonical: bytes, labels: Labels) -> Line:
     """What is about to run, with its arguments."""
-    return Record(
-        event=TOOL_INVOCATION_START,
-        call_id=call.id,
-        task_id=call.context.task_id or "",
-        payload={
-            "arguments": orjson.Fragment(canonical),
-            "risk": tool.risk.name,
-            "side_effects": sorted(tool.tags),
-            "labels": labels.names,
-        },
-        context=context,
-    )
+    payload = {
+        "arguments": orjson.Fragment(canonical),
+        "risk": tool.risk.name,
+        "side_effects": sorted(tool.tags),
+        "labels": labels.names,
+    }
+    return _line(TOOL_INVOCATION_START, "info", call, payload, context)
 
 
-def end(call: Call, context: str, ending: Ending) -> Record:
+def end(call: Call, context: str, ending: Ending) -> Line:
     """How it ended, with the labels of what came back."""
     payload: dict[str, Any] = {
         "outcome": ending.outcome.value,
@@ -125,29 +118,20 @@ def end(call: Call, context: str, ending: Ending) -> Record:
     }
     if ending.reason:
         payload["reason"] = ending.reason
-    return Record(
-        event=TOOL_INVOCATION_END,
-        level=_LEVELS[ending.outcome],
-        call_id=call.id,
-        task_id=call.context.task_id or "",
-        payload=payload if ending.reason else orjson.dumps(payload).decode(),
-        context=context,
-    )
+    return _line(TOOL_INVOCATION_END, _LEVELS[ending.outcome], call, payload, context)
 
 
-def refusal(call: Call, context: str, refused: CallRefused) -> Record:
+def refusal(call: Call, context: str, refused: CallRefused) -> Line:
     """Which step said no, by which rule, and why."""
     payload = {"step": refused.step, "rule": refused.rule, "reason": refused.message}
     denied = next((verdict for verdict in refused.verdicts if verdict.verdict == "deny"), None)
     if denied is not None:
         payload["gate"] = denied.gate
-    if getattr(refused, "hidden", False):
+    if isinstance(refused, UnknownTool) and refused.hidden:
         payload["hidden"] = "true"
-    return Record(
-        event=POLICY_VIOLATION,
-        level="warning",
-        call_id=call.id,
-        task_id=call.context.task_id or "",
-        payload=payload,
-        context=context,
-    )
+    return _line(POLICY_VIOLATION, "warning", call, payload, context)
+
+
+def _line(event: str, level: Level, call: Call, payload: Mapping[str, Any], context: str) -> Line:
+    text = orjson.dumps(payload).decode()
+    return Line(event, level, call.id, call.context.task_id or "", text, context)

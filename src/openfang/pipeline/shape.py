@@ -10,7 +10,7 @@ import orjson
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Part, Result, text_part
-from openfang.safety.taint import is_personal
+from openfang.safety.personal import is_personal
 from openfang.storage.state import put_blob
 
 if TYPE_CHECKING:

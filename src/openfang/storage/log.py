@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _CHUNK = 2_000
+QUERY_ROWS = 10_000
+_READING = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+)
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
@@ -95,10 +104,12 @@ def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, byt
     return database.read(sql)  # type: ignore[return-value]
 
 
-def query(path: Path, sql: str, *, limit: int = 10_000) -> tuple[list[str], list[Sequence[Any]]]:
+def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> tuple[list[str], list[Sequence[Any]]]:
     """Run a query of the operator's own: read-only, on a connection of its own."""
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         database.connection.execute("PRAGMA query_only = ON")
+        # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
+        database.connection.set_authorizer(_only_reads)
         try:
             cursor = database.connection.execute(sql)
             names = [column[0] for column in cursor.description or ()]
@@ -108,3 +119,7 @@ def query(path: Path, sql: str, *, limit: int = 10_000) -> tuple[list[str], list
                 f"The query could not be run: {error}.",
                 way_out="one SELECT statement runs here, for example on the view task_audits",
             ) from error
+
+
+def _only_reads(action: int, *_: object) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import day_name
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted
 
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _TOOL = builtin_tool(
     "system_time",
     "Tell the current date and time, in UTC or in a time zone.",
@@ -44,7 +44,7 @@ def clock_tools(now: Callable[[], int]) -> Sequence[Builtin]:
             "iso": iso,
             "unix": int(moment.timestamp()),
             "timezone": wanted,
-            "weekday": day_name[moment.weekday()],
+            "weekday": _DAYS[moment.weekday()],
         }
         return text_result(iso, structured=fields)
 

@@ -1,0 +1,122 @@
+"""What this machine offers: layers for a sandbox, a free port, space on the disk. All of it blocks.
+
+Each layer is tried, not looked up: a kernel can have one and forbid it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from openfang.host.descendants import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LANDLOCK_CREATE_RULESET: Final = 444
+_RULESET_VERSION: Final = 1
+_PR_GET_SECCOMP: Final = 21
+_SECONDS: Final = 5.0
+_INIT: Final = 1
+_UNSHARE: Final = "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000) != 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of a sandbox, and whether it works here."""
+
+    name: str
+    present: bool
+    detail: str = ""
+
+
+def layers() -> tuple[Layer, ...]:
+    """Try every layer that a sandbox can be made of."""
+    return (_bubblewrap(), _landlock(), _seccomp(), _namespaces())
+
+
+def _bubblewrap() -> Layer:
+    program = shutil.which("bwrap")
+    if program is None:
+        return Layer("bwrap", present=False, detail="not installed")
+    works = _succeeds(program, "--ro-bind", "/", "/", "--unshare-pid", "true")
+    return Layer("bwrap", present=works, detail=program if works else "installed, but forbidden")
+
+
+def _landlock() -> Layer:
+    version = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _RULESET_VERSION)
+    if version < 1:
+        return Layer("landlock", present=False, detail="not in this kernel, or switched off")
+    return Layer("landlock", present=True, detail=f"version {version}")
+
+
+def _seccomp() -> Layer:
+    known = ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+    filters = Path("/proc/sys/kernel/seccomp/actions_avail").exists()
+    return Layer("seccomp", present=known and filters, detail="" if known else "not in this kernel")
+
+
+def _namespaces() -> Layer:
+    works = _succeeds(sys.executable, "-I", "-S", "-c", _UNSHARE)
+    return Layer("user namespaces", present=works, detail="" if works else "forbidden here")
+
+
+def _succeeds(*command: str) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def port_problem(host: str, port: int) -> str:
+    """Say why nobody could listen there now; nothing when the port is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        return "in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+    return ""
+
+
+def free_bytes(folder: Path) -> int:
+    """Say how much this user may still write there."""
+    return shutil.disk_usage(folder).free
+
+
+def abandoned() -> list[int]:
+    """Find processes that one of our tools started and that outlived whoever ran the tool."""
+    return sorted(pid for pid in _own_processes() if _is_abandoned(pid))
+
+
+def _own_processes() -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            yield int(entry.name)
+
+
+def _is_abandoned(pid: int) -> bool:
+    try:
+        marked = f"{MARK}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return marked and int(status.rpartition(")")[2].split()[1]) == _INIT

@@ -1,0 +1,175 @@
+"""Questions: durable, bound, spent once, and a timeout denies (C15)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from openfang.core.calls import Caller
+from openfang.core.errors import Conflict, NotFound, Parked, PolicyViolation
+from openfang.core.ids import Kind
+from openfang.core.keys import Answer, Scope
+from openfang.core.tools import Risk
+from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.requirement("C15.1", "C15.3")
+TOOL = "mcp:demo:deploy"
+
+
+async def done(_: Mapping[str, Any]) -> str:
+    return "done"
+
+
+@pytest.fixture
+def source() -> TableSource:
+    facts = {"risk": Risk.HIGH, "tags": frozenset({"cloud.resource_create"})}
+    return TableSource(Kind.MCP, "demo", {"deploy": (facts, done)})
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def app(tmp_path: Path, source: TableSource, clock: ManualClock) -> AsyncGenerator[OpenApp]:
+    async with open_test_app(tmp_path / "home", sources=[source], clock=clock) as opened:
+        yield opened
+
+
+async def parked(app: OpenApp, **fields: Any) -> str:
+    arguments = fields.pop("arguments", {"to": "prod"})
+    with pytest.raises(Parked) as caught:
+        await app.invoke(app.make(TOOL, arguments, **fields))
+    return caught.value.question_id
+
+
+async def answer(app: OpenApp, question: str, *, approve: bool, scope: Scope = Scope.ONCE) -> None:
+    await app.parts.approvals.answer(question, approve=approve, by=app.caller, scope=scope)
+
+
+async def test_the_identical_call_uses_an_approval_once(app: OpenApp, source: TableSource) -> None:
+    question = await parked(app)
+    assert await parked(app) == question
+    await answer(app, question, approve=True)
+    assert (await app.call(TOOL, to="prod")).text == "done"
+    assert await parked(app) != question
+    assert source.reached == 1
+
+
+async def test_an_approval_covers_neither_other_arguments_nor_other_callers(app: OpenApp) -> None:
+    await answer(app, await parked(app), approve=True)
+    await parked(app, arguments={"to": "test"})
+    other = Caller(id="key:other", grants=app.caller.grants, projects=("default",))
+    await parked(app, caller=other)
+
+
+async def test_a_denial_is_an_answer_too(app: OpenApp, source: TableSource) -> None:
+    await answer(app, await parked(app), approve=False)
+    with pytest.raises(PolicyViolation) as caught:
+        await app.call(TOOL, to="prod")
+    assert caught.value.rule == "approval_denied"
+    assert source.reached == 0
+
+
+async def test_an_unanswered_question_expires_which_denies_it(
+    app: OpenApp, clock: ManualClock
+) -> None:
+    question = await parked(app)
+    clock.advance(3601)
+    with pytest.raises(Conflict):
+        await answer(app, question, approve=True)
+    assert await parked(app) != question
+
+
+async def test_a_session_approval_covers_its_run_only(app: OpenApp) -> None:
+    await answer(app, await parked(app, run="r1"), approve=True, scope=Scope.SESSION)
+    for to in ("a", "b"):
+        assert (await app.invoke(app.make(TOOL, {"to": to}, run="r1"))).text == "done"
+    await parked(app, run="r2")
+
+
+async def test_a_rule_covers_the_callers_calls_until_it_is_revoked(
+    app: OpenApp, clock: ManualClock
+) -> None:
+    question = await parked(app)
+    await answer(app, question, approve=True, scope=Scope.RULE)
+    clock.advance(10_000)
+    for to in ("a", "b"):
+        assert (await app.call(TOOL, to=to)).text == "done"
+    await answer(app, question, approve=False)
+    assert await parked(app, arguments={"to": "a"}) != question
+
+
+async def test_question_and_answer_survive_a_restart(tmp_path: Path, source: TableSource) -> None:
+    home = tmp_path / "again"
+    async with open_test_app(home, sources=[source]) as app:
+        question = await parked(app)
+    async with open_test_app(home, sources=[source]) as app:
+        assert await parked(app) == question
+        await answer(app, question, approve=True)
+    async with open_test_app(home, sources=[source]) as app:
+        assert (await app.call(TOOL, to="prod")).text == "done"
+
+
+async def test_two_identical_calls_at_once_share_no_approval(
+    app: OpenApp, source: TableSource
+) -> None:
+    await answer(app, await parked(app), approve=True)
+    ended: list[str] = []
+
+    async def attempt() -> None:
+        try:
+            await app.call(TOOL, to="prod")
+            ended.append("ran")
+        except (Parked, PolicyViolation):
+            ended.append("refused")
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(attempt)
+    assert ended.count("ran") == source.reached == 1
+
+
+async def test_an_edge_that_can_wait_waits(app: OpenApp) -> None:
+    texts: list[str] = []
+
+    async def wait() -> None:
+        call = app.make(TOOL, {"to": "prod"}, patience=30.0)
+        texts.append((await app.invoke(call)).text)
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            while not (pending := app.parts.approvals.store.pending(0)):
+                await anyio.lowlevel.checkpoint()
+            await answer(app, pending[0].id, approve=True)
+    assert texts == ["done"]
+
+
+async def test_a_question_that_is_not_there_and_one_that_is_answered(app: OpenApp) -> None:
+    with pytest.raises(NotFound):
+        await answer(app, "ask_nothing", approve=True)
+    question = await parked(app)
+    await answer(app, question, approve=True)
+    with pytest.raises(Conflict):
+        await answer(app, question, approve=True)
+    stored = app.parts.approvals.store.get(question)
+    assert stored is not None
+    assert (stored.state, stored.answered_by) == (Answer.APPROVED, "key:admin")
+
+
+async def test_what_a_person_reads_holds_no_secret(app: OpenApp) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    question = await parked(app, arguments={"to": "prod", "password": "hunter2!", "note": secret})
+    stored = app.parts.approvals.store.get(question)
+    assert stored is not None
+    assert secret not in stored.arguments
+    assert "hunter2!" not in stored.arguments
+    assert '"to":"prod"' in stored.arguments
