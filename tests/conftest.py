@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENFANG_API_KEY", "OPENFANG_LISTEN", "TRACEPARENT"):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the machine cannot run; with OPENFANG_TESTS=all, that is a failure."""
+    for mark in item.iter_markers("needs"):
+        missing = [program for program in mark.args if shutil.which(program) is None]
+        if missing and os.environ.get("OPENFANG_TESTS") == "all":
+            pytest.fail(f"not run: {', '.join(missing)} missing")
+        if missing:
+            pytest.skip(f"needs {', '.join(missing)}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

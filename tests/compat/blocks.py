@@ -26,7 +26,7 @@ def block(number: int) -> str:
     return (_SEEDS / f"003-{number:02}-code.py.txt").read_text("utf-8")
 
 
-def run(text: str, **names: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the block speaks of
+def run(text: str, **names: Any) -> dict[str, Any]:
     """Execute a block that has these names and those of `openfang.compat`."""
     offered = {name: getattr(compat, name) for name in compat.__all__}
     risks = {"HIGH": compat.RiskLevel.HIGH, "MEDIUM": compat.RiskLevel.MEDIUM}

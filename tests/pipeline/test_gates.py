@@ -100,7 +100,7 @@ async def credentials(app: OpenApp) -> Credentials:
     return Credentials(spec.hash, token)
 
 
-def fs_write(risk: Risk = Risk.LOW, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - Tool's fields
+def fs_write(risk: Risk = Risk.LOW, **more: Any) -> dict[str, Any]:
     return {"risk": risk, "tags": WRITING, **more}
 
 

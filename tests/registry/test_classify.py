@@ -50,7 +50,7 @@ SENTENCES = st.lists(
 ).map(" ".join)
 
 
-def foreign(name: str, **fields: Any) -> ForeignTool:  # noqa: ANN401 - the fields of a tool
+def foreign(name: str, **fields: Any) -> ForeignTool:
     return ForeignTool(kind=Kind.MCP, source="s", name=name, **fields)
 
 
@@ -58,7 +58,7 @@ def verdict(
     name: str,
     *,
     trust: Trust = Trust.MEDIUM,
-    **fields: Any,  # noqa: ANN401 - the fields of a tool
+    **fields: Any,
 ) -> Classified:
     return classify(foreign(name, **fields), trust=trust)
 

@@ -42,7 +42,7 @@ def test_arguments_of_exactly_one_mebibyte_are_taken_and_a_byte_more_is_not() ->
 
 def test_the_size_on_the_wire_is_looked_at_before_the_arguments_are() -> None:
     class Untouchable(dict[str, Any]):
-        def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - anything at all
+        def __getattribute__(self, name: str) -> Any:
             raise AssertionError(name)
 
     assert refused(Untouchable(), b" " * (MAX_ARGUMENTS + 1)) == "arguments_too_large"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openfang.app.home import Home
@@ -18,6 +17,7 @@ from openfang.storage.processes import vanished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from openfang.config.models import Config
 

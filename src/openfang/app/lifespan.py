@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
@@ -22,7 +22,7 @@ from openfang.storage.processes import Vanished, ended, vanished
 from openfang.storage.state import drop_expired_blobs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
     from openfang.app.home import Home
     from openfang.audit.chain import Checkpoint
@@ -55,7 +55,7 @@ async def open_app(
 
 
 @asynccontextmanager
-async def _beside(*watches: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+async def _beside(*watches: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
     """Keep these running; an error of the body comes out as it is, not inside a group."""
     failure: BaseException | None = None
     try:
@@ -65,9 +65,9 @@ async def _beside(*watches: Callable[[], Awaitable[None]]) -> AsyncGenerator[Non
             yield
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
-        if len(errors.exceptions) > 1:
+        failure, *others = errors.exceptions
+        if others:
             raise
-        failure = errors.exceptions[0]
     if failure is not None:
         raise failure
 

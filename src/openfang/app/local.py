@@ -81,9 +81,7 @@ class Local:
         """The audit log; refuses whoever is no administrator."""
         return Log(self.parts, self.caller)
 
-    def call(
-        self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
-    ) -> Call:
+    def call(self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS) -> Call:
         """Make a call of this caller's. A person typed it, so it carries that label."""
         return Call(
             tool=tool,

@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from openfang.config.jsonc import JsonProblem, read_json
 from openfang.config.lines import Key, toml_lines
 from openfang.config.models import Place
 from openfang.config.problems import Problem
@@ -37,7 +38,7 @@ class Document:
 
 
 def read_document(path: Path, name: str) -> Document | Problem:
-    """Read a TOML or YAML file by its suffix."""
+    """Read a TOML, YAML or JSON file by its suffix."""
     try:
         text = _text(path)
     except OSError as error:
@@ -46,9 +47,7 @@ def read_document(path: Path, name: str) -> Document | Problem:
         line = error.object.count(b"\n", 0, error.start) + 1
         return Problem(Place(name, line), "", "expected UTF-8 text, got other bytes")
     try:
-        return (
-            _yaml(path, name, text) if path.suffix in {".yaml", ".yml"} else _toml(path, name, text)
-        )
+        return _READERS.get(path.suffix, _toml)(path, name, text)
     except RecursionError:
         return Problem(Place(name), "", "expected less than a hundred levels of nesting")
 
@@ -103,3 +102,17 @@ def _yaml(path: Path, name: str, text: str) -> Document | Problem:
     if not isinstance(data, dict):
         return Problem(Place(name, 1), "", "expected a table with the key mcp_servers")
     return Document(name=name, path=path, data=cast("dict[str, Any]", data), lines=lines)
+
+
+def _json(path: Path, name: str, text: str) -> Document | Problem:
+    try:
+        data, lines = read_json(text)
+    except JsonProblem as problem:
+        message = f"not valid JSON: {problem}"
+        return Problem(Place(name, problem.line), "", message, column=problem.column)
+    if not isinstance(data, dict):
+        return Problem(Place(name, 1), "", "expected a table in braces")
+    return Document(name=name, path=path, data=cast("dict[str, Any]", data), lines=lines)
+
+
+_READERS = {".yaml": _yaml, ".yml": _yaml, ".json": _json}

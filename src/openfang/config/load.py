@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import ValidationError
-
 from openfang.config.documents import Document, read_document
 from openfang.config.fields import Folders, Section
 from openfang.config.merge import Merged, frozen
 from openfang.config.models import Config, Place
-from openfang.config.problems import Problem, explain, spell
-from openfang.config.schema import shape_of
+from openfang.config.problems import Problem
+from openfang.config.validate import validated
 from openfang.config.whole import distinct_servers, settled
 from openfang.core.errors import ConfigError
 
@@ -50,7 +48,9 @@ def load(home: Path, environ: Mapping[str, str]) -> Config:
 
 def check(home: Path, environ: Mapping[str, str]) -> tuple[Problem, ...]:
     """Find everything that would stop a start, without starting."""
-    return tuple(_read(home, environ).ordered())
+    from openfang.config.manifests import check_manifests  # noqa: PLC0415 - only a check reads them
+
+    return (*_read(home, environ).ordered(), *check_manifests(home))
 
 
 @dataclass(slots=True)
@@ -90,13 +90,12 @@ class _Reading:
         naming: str,
     ) -> _Model | None:
         """Validate, or note each error where it stands."""
-        try:
-            return model.model_validate(data, context=self.folders)
-        except ValidationError as error:
-            for detail in error.errors(include_url=False, include_input=False):
-                key, message = explain(detail, data, shape_of(model))
-                self.problems.append(Problem(place(key), spell(key, data, naming), message))
-            return None
+        match validated(model, data, place, self.folders, naming):
+            case list() as problems:
+                self.problems += problems
+                return None
+            case valid:
+                return valid
 
 
 def _read(home: Path, environ: Mapping[str, str]) -> _Reading:

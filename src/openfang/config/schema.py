@@ -27,9 +27,11 @@ _KINDS = {
 }
 
 
-def json_schema() -> dict[str, Any]:
-    """Describe the configuration as JSON Schema, draft 2020-12."""
-    return {"$schema": DRAFT, **_schema(Config), "title": "OpenFang configuration"}
+def json_schema(
+    model: type[Section] = Config, title: str = "OpenFang configuration"
+) -> dict[str, Any]:
+    """Describe a file as JSON Schema, draft 2020-12; the configuration unless told otherwise."""
+    return {"$schema": DRAFT, **_schema(model), "title": title}
 
 
 def _schema(model: type[Section]) -> dict[str, Any]:
@@ -131,9 +133,9 @@ def shape_of(model: type[Section]) -> Shape:
     return shape([schema], schema.get("$defs", {}))
 
 
-def settings() -> list[Setting]:
-    """List every key of the configuration, in the order of the model."""
-    return list(_settings(shape_of(Config), ""))
+def settings(model: type[Section] = Config) -> list[Setting]:
+    """List every key of a file, in the order of its model."""
+    return list(_settings(shape_of(model), ""))
 
 
 def _settings(at: Shape, prefix: str) -> Iterator[Setting]:

@@ -104,7 +104,9 @@ def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, byt
     return database.read(sql)  # type: ignore[return-value]
 
 
-def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> tuple[list[str], list[Sequence[Any]]]:
+def query(
+    path: Path, sql: str, *, limit: int = QUERY_ROWS
+) -> tuple[list[str], list[Sequence[Any]]]:
     """Run a query of the operator's own: read-only, on a connection of its own."""
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         database.connection.execute("PRAGMA query_only = ON")

@@ -1,0 +1,22 @@
+"""`openfang`, also as `python -m openfang`: the version is told before much is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from openfang.version import __version__
+
+
+def main() -> None:
+    """Run the command of the command line."""
+    arguments = sys.argv[1:]
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"{__version__}\n")
+        return
+    from openfang.cli.app import run  # noqa: PLC0415 - the command library takes 0.1 s
+
+    sys.exit(run(arguments))
+
+
+if __name__ == "__main__":
+    main()

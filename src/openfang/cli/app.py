@@ -1,0 +1,136 @@
+"""Every command and where it lies; how a command line becomes an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsError, Parameter
+
+from openfang.cli.errors import INTERRUPTED, USAGE, report, report_usage
+from openfang.cli.logs import quiet_logs
+from openfang.core.errors import OpenFangError
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PLAIN = Parameter(negative=(), show_default=False)
+_EXITS = """\
+Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 waits for a person.
+`OPENFANG_HOME` names the home, `OPENFANG_API_KEY` the key, `OPENFANG_LISTEN` the address.
+"""
+_COMMANDS = {
+    "init": ("init:init", "Make the home: configuration, database, first key."),
+    "explain": ("explain:explain", "Show how a call would be decided, without making it."),
+    "doctor": ("doctor:doctor", "Look whether home and machine are in order."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
+    "demo": ("demo:demo", "Make four calls and show what became of each."),
+}
+_GROUPS = {
+    "tools": (
+        "See and call tools.",
+        {
+            "list": "tools:list_tools",
+            "show": "tools:show_tool",
+            "call": "call:call_tool",
+            "batch": "batch:batch",
+            "accept": "tools:accept_tool",
+        },
+    ),
+    "results": ("Read what was too long to show.", {"show": "results:show_result"}),
+    "approvals": (
+        "Answer the questions that calls wait for.",
+        {
+            "list": "approvals:list_questions",
+            "show": "approvals:show_question",
+            "approve": "approvals:approve",
+            "deny": "approvals:deny",
+        },
+    ),
+    "audit": (
+        "Read and check the audit log.",
+        {
+            "tail": "audit:tail",
+            "search": "audit:search",
+            "verify": "audit:verify",
+            "sql": "audit:sql",
+            "export": "audit:export",
+        },
+    ),
+    "keys": (
+        "Make, list and end keys.",
+        {"create": "keys:create", "list": "keys:list_keys", "revoke": "keys:revoke"},
+    ),
+    "spec": ("Freeze plans.", {"freeze": "spec:freeze", "list": "spec:list_specs"}),
+    "config": (
+        "Check and show the configuration.",
+        {
+            "check": "config:check_config",
+            "show": "config:show_config",
+            "schema": "config:schema",
+            "path": "config:path",
+        },
+    ),
+}
+
+
+def build_app() -> App:
+    """Register every command by its path; none is imported before it runs."""
+    app = App(
+        name="openfang",
+        help="One governed path between agents, their tools and the world.",
+        help_epilogue=_EXITS,
+        help_format="markdown",
+        version=__version__,
+        version_flags=["--version", "-V"],
+        default_parameter=_PLAIN,
+        result_action="return_value",
+        print_error=False,
+        exit_on_error=False,
+        suppress_keyboard_interrupt=False,
+    )
+    for name, (path, text) in _COMMANDS.items():
+        app.command(f"openfang.cli.{path}", name=name, help=text)
+    for name, (text, commands) in _GROUPS.items():
+        group = App(name=name, help=text)
+        for command, path in commands.items():
+            group.command(f"openfang.cli.{path}", name=command)
+        app.command(group)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line. Whatever goes wrong is a sentence and an exit code."""
+    quiet_logs()
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        # A thread may still wait for input that nobody will type: do not wait for it.
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        " ".join(arguments).encode()
+    except UnicodeEncodeError:
+        return report_usage("The command line is not UTF-8 text.", ())
+    try:
+        return build_app()(arguments) or 0
+    except CycloptsError as error:
+        return report_usage(str(error), error.command_chain or ())
+    except OpenFangError as error:
+        return report(error, as_json="--json" in arguments)
+
+
+__all__ = ["USAGE", "build_app", "run"]

@@ -1,0 +1,138 @@
+"""`openfang approvals list|show|approve|deny`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+from cyclopts import Parameter
+
+from openfang.cli.options import Json
+from openfang.cli.output import fields, json_text, note, print_json, say, table
+from openfang.cli.session import on_home, read_home
+from openfang.cli.times import moment, span
+from openfang.core.keys import Answer, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.keys import Question
+
+
+def list_questions(
+    *,
+    every: Annotated[bool, Parameter(name="--all", help="Also those that were answered.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the questions that wait for a person."""
+    found = read_home(lambda local: local.questions(answered=every))
+    if as_json:
+        print_json([_body(question) for question in found])
+    elif not found:
+        note("No question was ever asked." if every else "No question waits.")
+    else:
+        _show_list(found)
+
+
+def _show_list(found: Sequence[Question]) -> None:
+    table(
+        ("id", "state", "caller", "tool", "arguments", "why", "expires"),
+        (
+            (
+                question.id,
+                _state(question),
+                question.caller,
+                question.tool,
+                question.arguments,
+                question.reason,
+                span(question.expires_at - time.time_ns()),
+            )
+            for question in found
+        ),
+    )
+    note("answer with: openfang approvals approve ID, or: openfang approvals deny ID")
+
+
+def _state(question: Question) -> str:
+    if question.state is Answer.PENDING and question.expires_at <= time.time_ns():
+        return "expired"
+    return question.state.value
+
+
+def show_question(question_id: str, /, *, as_json: Json = False) -> None:
+    """Show everything about one question.
+
+    Args:
+        question_id: The id of the question.
+    """
+    question = read_home(lambda local: local.question(question_id))
+    if as_json:
+        print_json(_body(question))
+        return
+    body = _body(question)
+    body["arguments"] = json_text(body["arguments"], orjson.OPT_INDENT_2)
+    fields({name.replace("_", " "): value for name, value in body.items() if value is not None})
+
+
+def approve(
+    question_id: str,
+    /,
+    *,
+    scope: Annotated[
+        Scope,
+        Parameter(help="once: this call; session: this run and tool; rule: this caller and tool."),
+    ] = Scope.ONCE,
+    as_json: Json = False,
+) -> None:
+    """Allow what a question asks for.
+
+    Args:
+        question_id: The id of the question.
+    """
+    question = on_home(lambda local: local.admin.answer(question_id, approve=True, scope=scope))
+    if as_json:
+        print_json(_body(question))
+        return
+    say(f"{question.id} is approved: {_REACH[scope]}.")
+    if scope is Scope.ONCE:
+        note("the identical call, sent again, now runs once")
+
+
+def deny(question_id: str, /, *, as_json: Json = False) -> None:
+    """Refuse what a question asks for; an approved rule is taken back.
+
+    Args:
+        question_id: The id of the question.
+    """
+    question = on_home(lambda local: local.admin.answer(question_id, approve=False))
+    if as_json:
+        print_json(_body(question))
+    else:
+        say(f"{question.id} is denied.")
+
+
+_REACH = {
+    Scope.ONCE: "this call, once",
+    Scope.SESSION: "this tool for the rest of the run",
+    Scope.RULE: "this tool for this caller, until it is denied",
+}
+
+
+def _body(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "state": _state(question),
+        "scope": question.scope.value,
+        "caller": question.caller,
+        "tool": question.tool,
+        "arguments": orjson.loads(question.arguments),
+        "arguments_hash": question.arguments_hash,
+        "run": question.run or None,
+        "rule": question.rule,
+        "reason": question.reason,
+        "asked_at": moment(question.asked_at),
+        "expires_at": moment(question.expires_at),
+        "answered_at": moment(question.answered_at),
+        "answered_by": question.answered_by,
+    }

@@ -1,0 +1,258 @@
+"""`openfang audit tail|search|verify|sql|export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import anyio
+from anyio import to_thread
+from cyclopts import Parameter
+
+from openfang.app.log import QUERY_ROWS, Search
+from openfang.cli.errors import ERROR, Usage
+from openfang.cli.options import STDIN, File, Json, read_input
+from openfang.cli.output import (
+    clean,
+    fields,
+    json_text,
+    note,
+    paint,
+    print_json,
+    print_line,
+    say,
+    table,
+)
+from openfang.cli.session import on_home
+from openfang.core.errors import UnknownTool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.app.local import Local
+    from openfang.app.verify import Verification
+    from openfang.core.events import AuditEvent
+
+_POLL_SECONDS = 0.25
+_MOST = 100_000
+_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_HEADERS = ("number", "time", "event", "level", "caller", "tool", "what")
+
+
+def tail(
+    *,
+    count: Annotated[int, Parameter(name=["--count", "-n"], help="How many; else 20.")] = 20,
+    follow: Annotated[bool, Parameter(help="Go on with each new record, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the last records."""
+    limit = _limit(count, "--count")
+
+    async def work(local: Local) -> None:
+        found = await to_thread.run_sync(local.log.search, Search(limit=limit))
+        show_events(found, as_json=as_json)
+        if follow:
+            await _follow(local, found[-1].audit_id if found else 0, as_json=as_json)
+
+    on_home(work)
+
+
+async def _follow(local: Local, seen: int, *, as_json: bool) -> None:
+    def fresh() -> list[AuditEvent]:
+        return list(local.log.after(seen))
+
+    while True:
+        await anyio.sleep(_POLL_SECONDS)
+        for event in await to_thread.run_sync(fresh):
+            seen = event.audit_id
+            if as_json:
+                print_line(event.as_json())
+            else:
+                print("  ".join(map(str, _row(event))), flush=True)
+
+
+def search(
+    *,
+    event: Annotated[str, Parameter(help="The kind of record.")] = "",
+    tool: Annotated[str, Parameter(help="The tool, by any of its names.")] = "",
+    caller: Annotated[str, Parameter(help="The caller: the name of its key.")] = "",
+    call: Annotated[str, Parameter(help="The id of a call.")] = "",
+    task: Annotated[str, Parameter(help="The id of a task.")] = "",
+    level: Annotated[str, Parameter(help="info, warning or error.")] = "",
+    text: Annotated[str, Parameter(help="Words in what was recorded.")] = "",
+    after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
+    limit: Annotated[int, Parameter(help="The newest so many; else 50.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Find records; every condition given must hold."""
+    most = _limit(limit, "--limit")
+
+    async def work(local: Local) -> list[AuditEvent]:
+        wanted = Search(
+            event=event,
+            tool=_tool_id(local, tool),
+            caller=caller if not caller or ":" in caller else f"key:{caller}",
+            call_id=call,
+            task_id=task,
+            level=level,
+            text=text,
+            after=after,
+            limit=most,
+        )
+        return await to_thread.run_sync(local.log.search, wanted)
+
+    show_events(on_home(work), as_json=as_json)
+
+
+def _limit(number: int, option: str) -> int:
+    if not 1 <= number <= _MOST:
+        raise Usage(f"{option} is {number}.", way_out=f"a number from 1 to {_MOST}")
+    return number
+
+
+def _tool_id(local: Local, name: str) -> str:
+    try:
+        return local.tool(name).id if name else ""
+    except UnknownTool:
+        return name
+
+
+def show_events(events: Sequence[AuditEvent], *, as_json: bool = False) -> None:
+    """Print records: a table for people, JSON lines for programs."""
+    if as_json:
+        for event in events:
+            print_line(event.as_json())
+    elif events:
+        table(_HEADERS, map(_row, events))
+    else:
+        note("No record matches.")
+
+
+def _row(event: AuditEvent) -> tuple[object, ...]:
+    return (
+        event.audit_id,
+        event.created_at[:19].replace("T", " "),
+        event.event_type,
+        event.level,
+        clean(str(event.context.get("caller", ""))),
+        clean(str(event.context.get("tool", ""))),
+        clean(_what(event.payload)),
+    )
+
+
+def _what(payload: Any) -> str:  # noqa: ANN401 - any JSON
+    """The words of a record that say most."""
+    words = [
+        str(payload[key]) for key in ("outcome", "decision", "state", "name") if payload.get(key)
+    ]
+    if "arguments" in payload:
+        words.append(json_text(payload["arguments"])[:200])
+    if payload.get("reason"):
+        words.append(str(payload["reason"]))
+    return ": ".join(words)
+
+
+def verify(*, as_json: Json = False) -> int:
+    """Check the whole log against its hashes and signed checkpoints; exits with 1 if they differ.
+
+    Edits, gaps, insertions, swaps, changed times, a cut tail and a rewrite are found.
+    """
+
+    async def work(local: Local) -> Verification:
+        return await to_thread.run_sync(local.log.verify)
+
+    found = on_home(work)
+    if as_json:
+        print_json(_verification_body(found))
+    else:
+        show_verification(found)
+    return 0 if found.intact else ERROR
+
+
+def show_verification(found: Verification) -> None:
+    """Print what was read, and each place that does not fit."""
+    heads = ", ".join(f"{node} at {seq}" for node, seq in found.heads.items())
+    fields({"records": found.records, "checkpoints": found.checkpoints, "heads": heads or "none"})
+    if found.findings:
+        rows = ((f.kind, f.node, f.seq, f.text) for f in found.findings)
+        table(("finding", "node", "record", "what"), rows)
+    word = (
+        paint("intact", "green", sys.stdout)
+        if found.intact
+        else paint("NOT intact", "red", sys.stdout)
+    )
+    say(f"The audit log is {word}.")
+
+
+def _verification_body(found: Verification) -> dict[str, Any]:
+    return {
+        "intact": found.intact,
+        "records": found.records,
+        "checkpoints": found.checkpoints,
+        "heads": dict(found.heads),
+        "findings": [
+            {"kind": f.kind, "node": f.node, "record": f.seq, "text": f.text}
+            for f in found.findings
+        ],
+    }
+
+
+def sql(query: File, /, *, as_json: Json = False) -> None:
+    """Run one query that only reads, for example on the view `task_audits`.
+
+    Args:
+        query: The query; `-` reads it from standard input.
+    """
+    text = read_input(STDIN).decode(errors="replace") if query == STDIN else query
+
+    async def work(local: Local) -> tuple[list[str], list[Sequence[Any]]]:
+        return await to_thread.run_sync(local.log.sql, text, abandon_on_cancel=True)
+
+    names, rows = on_home(work)
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif names:
+        table(names, rows)
+        note(f"{len(rows)} rows")
+    if len(rows) == QUERY_ROWS:
+        note(f"only the first {QUERY_ROWS} rows are shown; add a LIMIT and an OFFSET")
+
+
+def export(
+    file: File = STDIN,
+    /,
+    *,
+    after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
+) -> None:
+    """Write the log as JSON lines.
+
+    Args:
+        file: Where to; `-`, the default, is standard output.
+    """
+
+    async def work(local: Local) -> int:
+        return await to_thread.run_sync(_export, local, file, after)
+
+    count = on_home(work)
+    note(f"{count} records exported")
+
+
+def _export(local: Local, file: str, after: int) -> int:
+    if file == STDIN:
+        return _write_events(local, sys.stdout, after)
+    try:
+        with os.fdopen(os.open(Path(file), _WRITE_NEW, 0o600), "w") as opened:
+            return _write_events(local, opened, after)
+    except OSError as error:
+        raise Usage(f"{file} cannot be written: {error.strerror}.", way_out="name a file") from None
+
+
+def _write_events(local: Local, to: TextIO, after: int) -> int:
+    count = 0
+    for event in local.log.after(after):
+        to.write(json_text(event.as_json()) + "\n")
+        count += 1
+    to.flush()
+    return count

@@ -1,0 +1,135 @@
+"""`openfang demo`: one call allowed, one refused, one that asks, one explained, and the record."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from openfang.app.home import init_home
+from openfang.app.local import Local, Options, open_local
+from openfang.app.log import Search
+from openfang.cli.audit import show_events, show_verification
+from openfang.cli.call import summary
+from openfang.cli.explain import show_explanation
+from openfang.cli.output import clean, paint, say
+from openfang.cli.results import readable
+from openfang.config.load import find_home
+from openfang.core.calls import Mode
+from openfang.core.errors import CallRefused, OpenFangError, Parked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FOLDER = ".openfang"
+_SHOWN_RECORDS = 12
+_COLOURS = {"ALLOWED": "green", "REFUSED": "red", "ASKS": "yellow", "EXPLAINED": "bold"}
+
+
+def demo() -> None:
+    """Make four calls on a home in this folder, and show what became of each."""
+    environ = dict(os.environ)
+    environ.setdefault("OPENFANG_HOME", str(Path.cwd() / _FOLDER))
+    home, fresh = init_home(find_home(environ), environ)
+    say(f"Home: {home.path}{' (new)' if fresh else ''}")
+    anyio.run(_show, environ, backend="asyncio", backend_options={"use_uvloop": True})
+    _what_to_try(environ)
+
+
+async def _show(environ: Mapping[str, str]) -> None:
+    async with open_local(environ) as local:
+        await _allowed(local)
+        await _refused(local)
+        await _asked(local)
+        await _explained(local)
+        await _recorded(local)
+
+
+async def _allowed(local: Local) -> None:
+    _title("ALLOWED", "a file is written and read back, in the caller's own workspace")
+    await _call(local, "file_write", {"path": "notes.txt", "content": "Written by the demo."})
+    await _call(local, "file_read", {"path": "notes.txt"})
+
+
+async def _refused(local: Local) -> None:
+    _title("REFUSED", "while planning, nothing with a side effect runs")
+    planning = Options(mode=Mode.PLANNING)
+    await _call(local, "file_write", {"path": "notes.txt", "content": "no"}, planning)
+
+
+async def _asked(local: Local) -> None:
+    _title("ASKS", "a program may run by a frozen spec, or when a person agrees to this very call")
+    words = {"command": ["echo", f"It is {time.strftime('%H:%M:%S')}, and a person agreed."]}
+    parked = await _call(local, "shell_exec", words)
+    if isinstance(parked, Parked):
+        say(f"  $ openfang approvals approve {parked.question_id}")
+        question = await local.admin.answer(parked.question_id, approve=True)
+        say(f"  {question.state.value} by {question.answered_by}, {question.scope.value}")
+        await _call(local, "shell_exec", words)
+
+
+async def _explained(local: Local) -> None:
+    _title("EXPLAINED", "the same decision, step by step, and nothing happens")
+    arguments = {"command": ["echo", "hello"]}
+    say(f"  $ openfang explain shell_exec --args '{_compact(arguments)}'")
+    show_explanation(await local.explain(local.call("shell_exec", arguments)))
+
+
+async def _recorded(local: Local) -> None:
+    say(f"\n{paint('ON RECORD', 'bold', sys.stdout)}: every decision, before anything ran")
+    show_events(await to_thread.run_sync(local.log.search, Search(limit=_SHOWN_RECORDS)))
+    show_verification(await to_thread.run_sync(local.log.verify))
+
+
+async def _call(
+    local: Local, tool: str, arguments: dict[str, Any], options: Options | None = None
+) -> OpenFangError | None:
+    """Make a call and print it as the command that would make it, with what became of it."""
+    options = options or Options()
+    mode = f" --mode {options.mode.value}" if options.mode else ""
+    say(f"  $ openfang tools call {tool}{mode} --args '{_compact(arguments)}'")
+    try:
+        result = await local.invoke(local.call(tool, arguments, options))
+    except OpenFangError as error:
+        await _show_error(local, error)
+        return error
+    for line in clean(readable(result.content, None)).splitlines():
+        say(f"    {line}")
+    say(f"    {paint(summary(result), 'dim', sys.stdout)}")
+    return None
+
+
+async def _show_error(local: Local, error: OpenFangError) -> None:
+    say(f"    {clean(error.message)}")
+    say(f"    way out: {clean(error.way_out)}")
+    last = await to_thread.run_sync(local.log.search, Search(limit=1))
+    rule = error.rule if isinstance(error, CallRefused) else error.code
+    say(
+        f"    {paint(f'{error.code} | rule {rule} | audit {last[-1].audit_id}', 'dim', sys.stdout)}"
+    )
+
+
+def _compact(arguments: dict[str, Any]) -> str:
+    import json  # noqa: PLC0415 - spaces make it readable, which orjson has none of
+
+    return json.dumps(arguments)
+
+
+def _title(word: str, text: str) -> None:
+    say(f"\n{paint(word, _COLOURS[word], sys.stdout)}: {text}")
+
+
+def _what_to_try(environ: Mapping[str, str]) -> None:
+    home = find_home(environ)
+    say("\nTry it yourself:")
+    if "OPENFANG_HOME" not in os.environ:
+        say(f"  export OPENFANG_HOME={home}")
+    say("  openfang tools list")
+    say("  openfang tools call system_time --json")
+    say("""  openfang explain shell_exec --args '{"command": "ls"}'""")
+    say("  openfang audit tail")

@@ -1,0 +1,231 @@
+"""`openfang keys create|list|revoke`."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import Parameter
+
+from openfang.cli.errors import Usage
+from openfang.cli.options import Json, plain_name, seconds, tags
+from openfang.cli.output import note, print_json, say, table
+from openfang.cli.session import on_home, read_home
+from openfang.cli.times import moment
+from openfang.core.calls import EVERYTHING, Grants, Mode
+from openfang.core.errors import NotFound
+from openfang.core.keys import AdminToken, Key
+
+if TYPE_CHECKING:
+    from openfang.app.local import Local
+
+_MOST_CELLS = 1_000_000_000
+_HASH = re.compile(r"\A[0-9a-f]{64}\Z")
+_ALL = ("*",)
+Globs = tuple[str, ...]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is bound to a key."""
+
+    admin: Annotated[bool, Parameter(help="It manages the node, and is granted everything.")] = (
+        False
+    )
+    project: Annotated[
+        tuple[str, ...], Parameter(help="A project it may use; can be repeated. Else `default`.")
+    ] = ()
+    mode: Annotated[Mode, Parameter(help="`planning` refuses side effects.")] = Mode.EXECUTION
+    network: Annotated[Globs, Parameter(help="Hosts it may reach; can be repeated.")] = ()
+    shell: Annotated[Globs, Parameter(help="Programs it may start; can be repeated.")] = ()
+    memory_read: Annotated[Globs, Parameter(help="Memories it may recall; can be repeated.")] = ()
+    memory_write: Annotated[Globs, Parameter(help="Memories it may store; can be repeated.")] = ()
+    blacklist: Annotated[
+        tuple[str, ...], Parameter(help="A side effect that is refused; can be repeated.")
+    ] = ()
+    spec: Annotated[str | None, Parameter(help="The frozen spec that it works by: a hash.")] = None
+    limit: Annotated[
+        int | None, Parameter(help="Its own rate, in cells a minute; a call costs 5.")
+    ] = None
+
+
+NO_SCOPE = Scope()
+
+
+def create(
+    name: str,
+    /,
+    *,
+    tools: Annotated[Globs, Parameter(help="Tools it may see; can be repeated. Else all.")] = (),
+    ttl: Annotated[str | None, Parameter(help="How long it lives: 90s, 15m, 1h, 7d.")] = None,
+    admin_token: Annotated[
+        bool, Parameter(help="Make an admin token for gate 6 instead of a key.")
+    ] = False,
+    scope: Scope = NO_SCOPE,
+    as_json: Json = False,
+) -> None:
+    """Make a key and print its secret, this once.
+
+    Args:
+        name: What to call it.
+    """
+    plain_name(name, "key")
+    lifetime, seen = seconds(ttl), _globs(tools, "--tools") or _ALL
+    if admin_token:
+        _create_token(AdminToken(id="", name=name, tools=seen), scope, lifetime, as_json=as_json)
+        return
+    wanted = _key(name, seen, scope)
+
+    async def work(local: Local) -> tuple[Key, str]:
+        _check_spec(local, scope.spec)
+        return await local.admin.create_key(wanted, ttl=lifetime)
+
+    key, secret = on_home(work)
+    _show_secret(_key_body(key), secret, as_json=as_json)
+
+
+def _create_token(
+    wanted: AdminToken, scope: Scope, lifetime: float | None, *, as_json: bool
+) -> None:
+    if scope != NO_SCOPE:
+        raise Usage(
+            "An admin token has tools and a lifetime, and nothing else.",
+            way_out="openfang keys create NAME --admin-token [--tools GLOB] [--ttl 1h]",
+        )
+    token, secret = on_home(lambda local: local.admin.create_token(wanted, ttl=lifetime))
+    _show_secret(_token_body(token), secret, as_json=as_json)
+
+
+def _key(name: str, tools: Globs, scope: Scope) -> Key:
+    if scope.limit is not None and not 1 <= scope.limit <= _MOST_CELLS:
+        raise Usage(
+            f"--limit is {scope.limit}.", way_out=f"cells a minute, from 1 to {_MOST_CELLS}"
+        )
+    projects = tuple(plain_name(project, "project") for project in scope.project)
+    return Key(
+        id="",
+        name=name,
+        admin=scope.admin,
+        grants=_grants(tools, scope),
+        mode=scope.mode,
+        projects=projects or ("default",),
+        spec=scope.spec,
+        blacklist=tags(scope.blacklist),
+        cells_per_minute=scope.limit,
+    )
+
+
+def _grants(tools: Globs, scope: Scope) -> Grants:
+    """Grant what is written; an administrator is granted everything that is not."""
+    rest = EVERYTHING if scope.admin else Grants()
+    return Grants(
+        tools=tools,
+        network=_globs(scope.network, "--network") or rest.network,
+        shell=_globs(scope.shell, "--shell") or rest.shell,
+        memory_read=_globs(scope.memory_read, "--memory-read") or rest.memory_read,
+        memory_write=_globs(scope.memory_write, "--memory-write") or rest.memory_write,
+    )
+
+
+def _globs(words: Globs, option: str) -> Globs:
+    if any(not word.strip() for word in words):
+        raise Usage(f"{option} is empty.", way_out=f"{option} '*'")
+    return words
+
+
+def _check_spec(local: Local, spec: str | None) -> None:
+    if spec is None:
+        return
+    if not _HASH.match(spec):
+        raise Usage(f"{spec!r} is no hash of a spec.", way_out="openfang spec list")
+    if all(known.hash != spec for known in local.specs()):
+        raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
+
+
+def _show_secret(body: dict[str, Any], secret: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**body, "secret": secret})
+        return
+    say(secret)
+    kind = "admin token" if body["kind"] == "admin_token" else "key"
+    note(f"The {kind} {body['name']} is shown this once. Keep it.")
+    for word, value in body.items():
+        if word not in {"id", "name", "kind", "state"} and value not in (None, [], False):
+            note(f"  {word.replace('_', ' ')}: {_joined(value)}")
+
+
+def _joined(value: object) -> str:
+    return ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+
+
+def list_keys(*, as_json: Json = False) -> None:
+    """List keys and admin tokens, never their secrets."""
+    found = read_home(lambda local: local.admin.keys())
+    bodies = [_token_body(key) if isinstance(key, AdminToken) else _key_body(key) for key in found]
+    if as_json:
+        print_json(bodies)
+        return
+    table(
+        ("name", "kind", "state", "mode", "projects", "tools", "blacklist", "expires at"),
+        (
+            (
+                body["name"],
+                "admin key" if body.get("admin") else body["kind"].replace("_", " "),
+                body["state"],
+                body.get("mode"),
+                ", ".join(body.get("projects", ())),
+                ", ".join(body["tools"]),
+                ", ".join(body.get("blacklist", ())),
+                body["expires_at"] or "never",
+            )
+            for body in bodies
+        ),
+    )
+
+
+def revoke(name: str, /) -> None:
+    """End a key or an admin token, at once.
+
+    Args:
+        name: Its name or its id.
+    """
+    ended = on_home(lambda local: local.admin.revoke_key(name))
+    say(f"{ended.name} is revoked.")
+
+
+def _key_body(key: Key) -> dict[str, Any]:
+    grants = key.grants
+    return {
+        **_common(key),
+        "admin": key.admin,
+        "tools": list(grants.tools),
+        "network": list(grants.network),
+        "shell": list(grants.shell),
+        "memory_read": list(grants.memory_read),
+        "memory_write": list(grants.memory_write),
+        "mode": key.mode.value,
+        "projects": list(key.projects),
+        "spec": key.spec,
+        "blacklist": sorted(key.blacklist),
+        "cells_per_minute": key.cells_per_minute,
+        "expires_at": moment(key.expires_at),
+    }
+
+
+def _token_body(token: AdminToken) -> dict[str, Any]:
+    return {**_common(token), "tools": list(token.tools), "expires_at": moment(token.expires_at)}
+
+
+def _common(key: Key | AdminToken) -> dict[str, Any]:
+    kind = "admin_token" if isinstance(key, AdminToken) else "key"
+    return {"id": key.id, "name": key.name, "kind": kind, "state": _state(key)}
+
+
+def _state(key: Key | AdminToken) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    expired = key.expires_at is not None and key.expires_at <= time.time_ns()
+    return "expired" if expired else "in force"

@@ -1,0 +1,137 @@
+"""What commands print: tables for people, plain columns for a pipe, JSON for programs.
+
+Text from elsewhere never steers the terminal: its control characters are shown, not sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_BREAKS = re.compile(r"\s*[\n\t]\s*")
+_ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+_STYLES = {
+    **dict.fromkeys(("ok", "allow", "approved", "in force", "LOW", "intact"), "green"),
+    **dict.fromkeys(("warn", "ask", "pending", "warning", "MEDIUM", "expired"), "yellow"),
+    **dict.fromkeys(("fail", "deny", "denied", "error", "HIGH", "revoked"), "red"),
+    "CRITICAL": "bold red",
+    "not_reached": "dim",
+}
+
+
+def clean(text: str) -> str:
+    """Show control characters instead of sending them; line breaks and tabs stay."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def one_line(text: str) -> str:
+    """Put a text into one line that steers nothing."""
+    return _BREAKS.sub(" ", clean(text).strip())
+
+
+def first_sentence(text: str) -> str:
+    """The beginning of a description, up to its first full stop."""
+    line = one_line(text)
+    end = line.find(". ")
+    return line if end < 0 else line[: end + 1]
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person looks at it."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """Colour a word of ours, where that is wanted."""
+    if not is_terminal(stream) or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_ANSI[colour]}m{text}\x1b[0m"
+
+
+def say(text: str = "") -> None:
+    """Print what was asked for."""
+    print(text)
+
+
+def note(text: str) -> None:
+    """Tell something beside what was asked for."""
+    sys.stdout.flush()
+    print(paint(text, "dim", sys.stderr), file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print JSON: for a person over several lines, else in one."""
+    layout = orjson.OPT_INDENT_2 if is_terminal(sys.stdout) else 0
+    sys.stdout.write(json_text(value, layout) + "\n")
+
+
+def print_line(value: object) -> None:
+    """Print JSON in one line, at once."""
+    sys.stdout.write(json_text(value) + "\n")
+    sys.stdout.flush()
+
+
+def json_text(value: object, layout: int = 0) -> str:
+    """Write a value as JSON; bytes as hex."""
+    return orjson.dumps(value, default=_plain, option=layout).decode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+def fields(values: Mapping[str, object]) -> None:
+    """Print named values, one below the other; a value of several lines is set in."""
+    width = max(map(len, values), default=0)
+    for name, value in values.items():
+        lines = clean(str(value)).split("\n")
+        print(f"{paint(f'{name:<{width}}', 'bold', sys.stdout)}  {lines[0]}")
+        for line in lines[1:]:
+            print(f"{'':<{width}}  {line}")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as a table; to a pipe every cell is whole and every row one line."""
+    cells = [[one_line(_text(cell)) for cell in row] for row in rows]
+    if is_terminal(sys.stdout):
+        _drawn(headers, cells)
+    else:
+        _columns(headers, cells)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any cell
+    if value is None:
+        return ""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [[header.upper() for header in headers], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box  # noqa: PLC0415 - 0.1 s that a pipe need not pay
+    from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for header in headers:
+        drawn.add_column(header, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    Console(highlight=False).print(drawn)

@@ -1,0 +1,63 @@
+"""`openfang spec freeze|list`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from openfang.cli.options import STDIN, File, Json, plain_name, read_input
+from openfang.cli.output import note, print_json, say, table
+from openfang.cli.session import on_home, read_home
+from openfang.cli.times import moment
+
+if TYPE_CHECKING:
+    from openfang.core.keys import Spec
+
+
+def freeze(
+    file: File,
+    /,
+    *,
+    project: Annotated[str, Parameter(help="The project it belongs to.")] = "default",
+    name: Annotated[str | None, Parameter(help="What to call it; else the file's name.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Freeze a plan and print its hash: calls that name it may use risky tools.
+
+    Args:
+        file: The plan; `-` is standard input.
+    """
+    content = read_input(file)
+    called = name or ("stdin" if file == STDIN else Path(file).name)
+    plain_name(project, "project")
+    spec = on_home(lambda local: local.admin.freeze_spec(called, content, project))
+    if as_json:
+        print_json(_body(spec))
+        return
+    say(spec.hash)
+    note(f"{spec.name} is frozen for the project {spec.project}")
+    note(f"use it: openfang tools call NAME --spec {spec.hash}")
+
+
+def list_specs(*, as_json: Json = False) -> None:
+    """List the frozen plans."""
+    found = read_home(lambda local: local.specs())
+    if as_json:
+        print_json([_body(spec) for spec in found])
+    elif not found:
+        note("No spec is frozen. Freeze one: openfang spec freeze FILE")
+    else:
+        rows = ((s.hash, s.project, s.name, s.frozen_by, moment(s.frozen_at)) for s in found)
+        table(("hash", "project", "name", "frozen by", "frozen at"), rows)
+
+
+def _body(spec: Spec) -> dict[str, str | None]:
+    return {
+        "hash": spec.hash,
+        "project": spec.project,
+        "name": spec.name,
+        "frozen_by": spec.frozen_by,
+        "frozen_at": moment(spec.frozen_at),
+    }
