@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from openfang.version import __version__
@@ -13,6 +14,8 @@ def main() -> None:
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"{__version__}\n")
         return
+    # Imports allocate much and free nothing: collecting meanwhile is a tenth of a short command.
+    gc.disable()
     from openfang.cli.app import run  # noqa: PLC0415 - the command library takes 0.1 s
 
     sys.exit(run(arguments))

@@ -350,8 +350,9 @@ async def test_a_spec_counts_for_its_own_project_only(tmp_path: Path) -> None:
             wish = Wish(project_id=project, spec_hash=spec.hash)
             call = app.make("mcp:demo:x", {}, caller=both, wish=wish)
             said[project] = (await app.parts.pipeline.explain(call)).outcome
+        unbound = app.make("mcp:demo:x", {}, wish=Wish(project_id="theirs", spec_hash=spec.hash))
         with pytest.raises(PolicyViolation) as caught:
-            app.make("mcp:demo:x", {}, wish=Wish(project_id="theirs", spec_hash=spec.hash))
+            await app.invoke(unbound)
     assert said == {"default": "deny", "theirs": "allow"}
     assert caught.value.rule == "context.project"
 

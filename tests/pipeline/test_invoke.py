@@ -370,10 +370,10 @@ async def test_explaining_changes_nothing(app: OpenApp, source: TableSource) -> 
     explanation = await app.explain("mcp:demo:act", command="ls")
     assert explanation.outcome == "allow"
     assert [verdict.gate for verdict in explanation.verdicts][:4] == [
+        "context",
         "guards",
         "arguments",
         "disabled",
-        "mode",
     ]
     assert app.parts.writer.head == before
     assert source.reached == 0

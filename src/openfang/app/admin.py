@@ -59,7 +59,7 @@ class Admin:
         if found is None:
             raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
-        await self.parts.broker.append([record], (revoke(found.id),))
+        await self.parts.broker.append([record], (revoke(found.id, self._now()),))
         return found
 
     def keys(self) -> list[Key | AdminToken]:

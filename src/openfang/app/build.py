@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.app.clock import SystemClock
 from openfang.app.plugins import load_gates, load_plugin
+from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import StoredNames, StoredPins
 from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
@@ -75,6 +76,7 @@ class Parts:
     catalog: Catalog
     pipeline: Pipeline
     sources: dict[tuple[Kind, str], ToolSource]
+    sinks: Sinks
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
@@ -120,7 +122,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         process=Process(home.processes),
         redact=lambda text: redactor.json_text(text).text,
     )
-    keys = KeyStore(database, master.derive("api-keys"))
+    keys = KeyStore(database, master.derive("api-keys"), clock.time_ns)
     specs = SpecStore(database)
     approvals = Approvals(
         store=ApprovalStore(database),
@@ -169,6 +171,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         catalog=catalog,
         pipeline=pipeline,
         sources=sources,
+        sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
     )
     parts.add(Kind.BUILTIN, _builtins(parts, stamper))
     return parts

@@ -12,7 +12,6 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.build import Parts, build
-from openfang.app.sinks import Sinks
 from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.events import TOOL_INVOCATION_END, Record
@@ -40,16 +39,15 @@ async def open_app(
     parts = build(home, environ, clock=clock)
     try:
         await end_interrupted(parts)
-        sinks = Sinks.of(parts)
         seal = _Seal(parts, parts.writer.head.seq)
         try:
-            async with _beside(seal.watch, sinks.run):
+            async with _beside(seal.watch, parts.sinks.run):
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):
                 await parts.broker.settle()
                 await seal.close()
-                await sinks.drain()
+                await parts.sinks.close()
     finally:
         parts.close()
 

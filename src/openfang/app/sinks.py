@@ -11,7 +11,8 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,15 @@ from openfang.storage.writer import Unit
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from openfang.app.build import Parts
+    from openfang.config.models import Config
     from openfang.core.ports import AuditSink
+    from openfang.storage.database import Database
+    from openfang.storage.writer import Writer
 
 _log = logging.getLogger("openfang.audit")
 _POLL_SECONDS = 0.25
+_SINK_SECONDS = 30.0
+_CLOSE_SECONDS = 5.0
 _BATCH = 500
 
 
@@ -61,72 +66,81 @@ class Stdout:
         sys.stdout.flush()
 
 
+def configured_sinks(config: Config) -> dict[str, AuditSink]:
+    """Make the sinks that the configuration names."""
+    audit = config.audit
+    sinks: dict[str, AuditSink] = {}
+    if audit.jsonl is not None:
+        sinks[f"jsonl:{audit.jsonl}"] = JsonLines(Path(audit.jsonl))
+    if audit.stdout:
+        sinks["stdout"] = Stdout()
+    for plugin in config.plugins.audit_handlers:
+        sinks[f"plugin:{plugin}"] = load_plugin(plugin)
+    return sinks
+
+
 @dataclass(slots=True)
 class Sinks:
-    """The configured sinks and how far each has read."""
+    """The sinks by name, and how far each has read."""
 
-    parts: Parts
-    sinks: dict[str, AuditSink] = field(default_factory=dict[str, "AuditSink"])
-
-    @classmethod
-    def of(cls, parts: Parts) -> Sinks:
-        """Make the sinks that the configuration names."""
-        audit = parts.config.audit
-        sinks: dict[str, AuditSink] = {}
-        if audit.jsonl is not None:
-            sinks[f"jsonl:{audit.jsonl}"] = JsonLines(Path(audit.jsonl))
-        if audit.stdout:
-            sinks["stdout"] = Stdout()
-        for plugin in parts.config.plugins.audit_handlers:
-            sinks[f"plugin:{plugin}"] = load_plugin(plugin)
-        return cls(parts, sinks)
+    database: Database
+    writer: Writer
+    lock: Path
+    sinks: dict[str, AuditSink]
 
     def register(self, name: str, sink: AuditSink) -> None:
         """Add a sink; it is given everything since it last read under this name."""
         self.sinks[name] = sink
 
+    def remove(self, name: str) -> None:
+        """Take a sink away; its place in the log is kept."""
+        self.sinks.pop(name, None)
+
     async def run(self) -> None:
         """Pass entries on as they come, until cancelled."""
-        if not self.sinks:
-            return
-        seen = -1
         while True:
-            head = self.parts.writer.head.seq
-            if head != seen:
-                await self.drain()
-                seen = head
+            await self.drain()
             await anyio.sleep(_POLL_SECONDS)
 
     async def drain(self) -> None:
-        """Pass on everything that is in the log now."""
+        """Pass on everything that is in the log now, to each sink by itself."""
         if not self.sinks:
             return
-        with _only_one(self.parts.home.processes / "sinks.lock") as mine:
+        with _only_one(self.lock) as mine:
             if mine:
-                for name, sink in self.sinks.items():
-                    await self._feed(name, sink)
+                async with anyio.create_task_group() as feeding:
+                    for name, sink in tuple(self.sinks.items()):
+                        feeding.start_soon(self._feed, name, sink)
+
+    async def close(self) -> None:
+        """Pass on what is left, within a deadline; the rest waits for the next start."""
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await self.drain()
 
     async def _feed(self, name: str, sink: AuditSink) -> None:
         while batch := await to_thread.run_sync(self._next, name):
             for event in batch:
                 if not await _handled(name, sink, event):
                     return
-                self._moved(name, event.audit_id)
+                await self.writer.write(Unit(statements=(_moved(name, event.audit_id),)))
 
     def _next(self, name: str) -> Sequence[AuditEvent]:
-        after = int(Settings(self.parts.database).get(f"sink:{name}") or 0)
-        found = rows(self.parts.database.path, after=after, node=self.parts.writer.node)
-        return [AuditEvent.of(row) for row, _ in zip(found, range(_BATCH), strict=False)]
-
-    def _moved(self, name: str, seq: int) -> None:
-        statement = put_setting(f"sink:{name}", str(seq))
-        self.parts.writer.write_blocking(Unit(statements=(statement,)))
+        after = int(Settings(self.database).get(f"sink:{name}") or 0)
+        if after >= self.writer.head.seq:
+            return []
+        found = rows(self.database.path, after=after, node=self.writer.node)
+        return [AuditEvent.of(row) for row in islice(found, _BATCH)]
 
 
-async def _handled(name: str, sink: AuditSink, event: Any) -> bool:  # noqa: ANN401 - theirs
-    """Give one entry to a sink; one that fails gets it again next time."""
+def _moved(name: str, seq: int) -> tuple[str, Sequence[Any]]:
+    return put_setting(f"sink:{name}", str(seq))
+
+
+async def _handled(name: str, sink: AuditSink, event: AuditEvent) -> bool:
+    """Give one entry to a sink; one that fails or hangs gets it again next time."""
     try:
-        await sink.handle_audit_event(event)
+        with anyio.fail_after(_SINK_SECONDS):
+            await sink.handle_audit_event(event)
     except Exception:  # noqa: BLE001 - somebody else's code
         _log.exception("audit sink %s failed at record %s; it is tried again", name, event.audit_id)
         return False
@@ -135,12 +149,18 @@ async def _handled(name: str, sink: AuditSink, event: Any) -> bool:  # noqa: ANN
 
 @contextmanager
 def _only_one(path: Path) -> Generator[bool]:
+    """Whether we are the process that feeds the sinks now."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        yield _locked(lock)
     finally:
         os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -38,6 +38,10 @@ class Broker:
         """Return the records' numbers once they are durable."""
         return await self._write([self._line(record) for record in records], statements)
 
+    def unit(self, records: Sequence[Record]) -> Unit:
+        """The records as the writer takes them: text, redacted."""
+        return Unit(tuple(self._line(record) for record in records))
+
     async def refused(self, lines: Sequence[Line]) -> None:
         """Record that a call was refused."""
         await self._write([self._clean(line) for line in lines], ())

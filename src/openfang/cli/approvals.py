@@ -9,7 +9,7 @@ import orjson
 from cyclopts import Parameter
 
 from openfang.cli.options import Json
-from openfang.cli.output import fields, json_text, note, print_json, say, table
+from openfang.cli.output import entry, fields, json_text, note, print_json, say
 from openfang.cli.session import on_home, read_home
 from openfang.cli.times import moment, span
 from openfang.core.keys import Answer, Scope
@@ -36,21 +36,14 @@ def list_questions(
 
 
 def _show_list(found: Sequence[Question]) -> None:
-    table(
-        ("id", "state", "caller", "tool", "arguments", "why", "expires"),
-        (
-            (
-                question.id,
-                _state(question),
-                question.caller,
-                question.tool,
-                question.arguments,
-                question.reason,
-                span(question.expires_at - time.time_ns()),
-            )
-            for question in found
-        ),
-    )
+    for question in found:
+        state, left = _state(question), span(question.expires_at - time.time_ns())
+        entry(
+            question.id,
+            f"{state}, {left} left" if state == "pending" else state,
+            f"{question.caller} wants {question.tool} {question.arguments}",
+            question.reason,
+        )
     note("answer with: openfang approvals approve ID, or: openfang approvals deny ID")
 
 

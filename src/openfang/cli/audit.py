@@ -17,6 +17,7 @@ from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
     clean,
     fields,
+    is_terminal,
     json_text,
     note,
     paint,
@@ -70,7 +71,7 @@ async def _follow(local: Local, seen: int, *, as_json: bool) -> None:
             if as_json:
                 print_line(event.as_json())
             else:
-                print("  ".join(map(str, _row(event))), flush=True)
+                print("  ".join(map(str, _short_row(event))), flush=True)
 
 
 def search(
@@ -124,6 +125,8 @@ def show_events(events: Sequence[AuditEvent], *, as_json: bool = False) -> None:
     if as_json:
         for event in events:
             print_line(event.as_json())
+    elif events and is_terminal(sys.stdout):
+        table(("number", "time", "event", "what"), map(_short_row, events))
     elif events:
         table(_HEADERS, map(_row, events))
     else:
@@ -140,6 +143,12 @@ def _row(event: AuditEvent) -> tuple[object, ...]:
         clean(str(event.context.get("tool", ""))),
         clean(_what(event.payload)),
     )
+
+
+def _short_row(event: AuditEvent) -> tuple[object, ...]:
+    number, time, kind, level, caller, tool, what = map(str, _row(event))
+    level = "" if level == "info" else f"{level}:"
+    return number, time[5:], kind, " ".join(filter(None, (level, caller, tool, what)))
 
 
 def _what(payload: Any) -> str:  # noqa: ANN401 - any JSON

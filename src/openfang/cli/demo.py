@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import to_thread
 
 from openfang.app.home import init_home
@@ -19,6 +20,7 @@ from openfang.cli.call import summary
 from openfang.cli.explain import show_explanation
 from openfang.cli.output import clean, paint, say
 from openfang.cli.results import readable
+from openfang.cli.session import run_async
 from openfang.config.load import find_home
 from openfang.core.calls import Mode
 from openfang.core.errors import CallRefused, OpenFangError, Parked
@@ -37,7 +39,7 @@ def demo() -> None:
     environ.setdefault("OPENFANG_HOME", str(Path.cwd() / _FOLDER))
     home, fresh = init_home(find_home(environ), environ)
     say(f"Home: {home.path}{' (new)' if fresh else ''}")
-    anyio.run(_show, environ, backend="asyncio", backend_options={"use_uvloop": True})
+    run_async(partial(_show, environ))
     _what_to_try(environ)
 
 
@@ -76,7 +78,7 @@ async def _asked(local: Local) -> None:
 async def _explained(local: Local) -> None:
     _title("EXPLAINED", "the same decision, step by step, and nothing happens")
     arguments = {"command": ["echo", "hello"]}
-    say(f"  $ openfang explain shell_exec --args '{_compact(arguments)}'")
+    say(f"  $ openfang explain shell_exec --args '{json.dumps(arguments)}'")
     show_explanation(await local.explain(local.call("shell_exec", arguments)))
 
 
@@ -92,7 +94,7 @@ async def _call(
     """Make a call and print it as the command that would make it, with what became of it."""
     options = options or Options()
     mode = f" --mode {options.mode.value}" if options.mode else ""
-    say(f"  $ openfang tools call {tool}{mode} --args '{_compact(arguments)}'")
+    say(f"  $ openfang tools call {tool}{mode} --args '{json.dumps(arguments)}'")
     try:
         result = await local.invoke(local.call(tool, arguments, options))
     except OpenFangError as error:
@@ -112,12 +114,6 @@ async def _show_error(local: Local, error: OpenFangError) -> None:
     say(
         f"    {paint(f'{error.code} | rule {rule} | audit {last[-1].audit_id}', 'dim', sys.stdout)}"
     )
-
-
-def _compact(arguments: dict[str, Any]) -> str:
-    import json  # noqa: PLC0415 - spaces make it readable, which orjson has none of
-
-    return json.dumps(arguments)
 
 
 def _title(word: str, text: str) -> None:

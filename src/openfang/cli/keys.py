@@ -13,7 +13,7 @@ from openfang.cli.errors import Usage
 from openfang.cli.options import Json, plain_name, seconds, tags
 from openfang.cli.output import note, print_json, say, table
 from openfang.cli.session import on_home, read_home
-from openfang.cli.times import moment
+from openfang.cli.times import moment, span
 from openfang.core.calls import EVERYTHING, Grants, Mode
 from openfang.core.errors import NotFound
 from openfang.core.keys import AdminToken, Key
@@ -169,7 +169,7 @@ def list_keys(*, as_json: Json = False) -> None:
         print_json(bodies)
         return
     table(
-        ("name", "kind", "state", "mode", "projects", "tools", "blacklist", "expires at"),
+        ("name", "kind", "state", "mode", "projects", "tools", "blacklist", "expires"),
         (
             (
                 body["name"],
@@ -179,9 +179,9 @@ def list_keys(*, as_json: Json = False) -> None:
                 ", ".join(body.get("projects", ())),
                 ", ".join(body["tools"]),
                 ", ".join(body.get("blacklist", ())),
-                body["expires_at"] or "never",
+                "never" if key.expires_at is None else span(key.expires_at - time.time_ns()),
             )
-            for body in bodies
+            for key, body in zip(found, bodies, strict=True)
         ),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SHORT = 22
+_NARROW = 12
+_GAP = 2
 _BREAKS = re.compile(r"\s*[\n\t]\s*")
 _ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _STYLES = {
@@ -100,13 +104,22 @@ def fields(values: Mapping[str, object]) -> None:
             print(f"{'':<{width}}  {line}")
 
 
+def entry(name: str, *lines: str) -> None:
+    """Print something whose name is too long for a column, and what is known of it below."""
+    print(paint(one_line(name), "bold", sys.stdout))
+    for line in lines:
+        print(f"  {one_line(line)}")
+
+
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as a table; to a pipe every cell is whole and every row one line."""
     cells = [[one_line(_text(cell)) for cell in row] for row in rows]
-    if is_terminal(sys.stdout):
-        _drawn(headers, cells)
-    else:
+    if not cells or not is_terminal(sys.stdout):
         _columns(headers, cells)
+    elif sum(_least(headers, cells)) + _GAP * len(headers) > get_terminal_size().columns:
+        _stacked(headers, cells)
+    else:
+        _drawn(headers, cells)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any cell
@@ -123,15 +136,28 @@ def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(padded).rstrip())
 
 
+def _stacked(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """What is too wide for the terminal goes one value below the other."""
+    for row in rows:
+        fields(dict(zip(headers, row, strict=True)))
+        print()
+
+
+def _least(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """How narrow each column can be: short ones stay whole, long ones wrap."""
+    longest = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    return [length if length <= _SHORT else _NARROW for length in longest]
+
+
 def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box  # noqa: PLC0415 - 0.1 s that a pipe need not pay
     from rich.console import Console  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for header in headers:
-        drawn.add_column(header, overflow="fold")
+    drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for header, width in zip(headers, _least(headers, rows), strict=True):
+        drawn.add_column(header, overflow="fold", min_width=width)
     for row in rows:
         drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     Console(highlight=False).print(drawn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -23,7 +24,14 @@ def on_home(work: Callable[[Local], Awaitable[T]]) -> T:
         async with open_local() as local:
             return await work(local)
 
-    return anyio.run(inside, backend="asyncio", backend_options={"use_uvloop": True})
+    return run_async(inside)
+
+
+def run_async(main: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine on the event loop that we ship with."""
+    gc.freeze()
+    gc.enable()
+    return anyio.run(main, backend="asyncio", backend_options={"use_uvloop": True})
 
 
 def read_home(look: Callable[[Local], T]) -> T:

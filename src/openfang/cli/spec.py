@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from openfang.cli.options import STDIN, File, Json, plain_name, read_input
-from openfang.cli.output import note, print_json, say, table
+from openfang.cli.output import entry, note, print_json, say
 from openfang.cli.session import on_home, read_home
 from openfang.cli.times import moment
 
@@ -49,8 +49,9 @@ def list_specs(*, as_json: Json = False) -> None:
     elif not found:
         note("No spec is frozen. Freeze one: openfang spec freeze FILE")
     else:
-        rows = ((s.hash, s.project, s.name, s.frozen_by, moment(s.frozen_at)) for s in found)
-        table(("hash", "project", "name", "frozen by", "frozen at"), rows)
+        for spec in found:
+            frozen = f"frozen by {spec.frozen_by} at {moment(spec.frozen_at)}"
+            entry(spec.hash, f"{spec.name}, project {spec.project}, {frozen}")
 
 
 def _body(spec: Spec) -> dict[str, str | None]:

@@ -36,7 +36,7 @@ async def use(parts: Parts, caller: Caller) -> AsyncGenerator[House]:
     house = House(parts, caller)
     _in_use.append(house)
     try:
-        async with audit_logger.serving(parts):
+        async with audit_logger.serving(parts.sinks):
             yield house
     finally:
         _in_use.remove(house)

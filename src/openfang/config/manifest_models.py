@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from openfang.config.fields import HomePath, Section, Text, meaning
+from openfang.config.fields import Section, Text, meaning, resolved
 from openfang.config.manifest_parts import (
     AgentName,
     Autonomous,
@@ -41,6 +41,7 @@ Priority = Annotated[
     BeforeValidator(_priority),
     WithJsonSchema({"type": "string", "enum": [*_PRIORITIES.values(), *_PRIORITIES]}),
 ]
+Workspace = Annotated[Text, AfterValidator(resolved)]
 
 
 class Manifest(Section):
@@ -83,7 +84,7 @@ class Manifest(Section):
     mcp_servers: tuple[NameOrAll, ...] = Field(
         default=(), description="MCP servers, all of whose tools are granted."
     )
-    workspace: HomePath | None = Field(
+    workspace: Workspace | None = Field(
         default=None, description="Its folder; unset means one of its own under the home."
     )
     published: bool = Field(

@@ -5,13 +5,14 @@ What depends on the world (a program, a package, a variable) is not looked at he
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from openfang.config import schema
 from openfang.config.documents import Document, read_document
-from openfang.config.fields import Folders
+from openfang.config.fields import Folders, Section
 from openfang.config.manifest_models import Manifest
 from openfang.config.merge import frozen
 from openfang.config.models import Place
@@ -23,13 +24,11 @@ from openfang.core.ids import wire_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from openfang.config.fields import Section
-    from openfang.config.lines import Key
-
 FOLDER = "agents"
 TOML = "agent.toml"
 JSON = "agent.json"
 FileName: TypeAlias = Literal["agent.toml", "agent.json"]
+_Model = TypeVar("_Model", bound=Section)
 _NAME_KEYS: dict[str, tuple[str, ...]] = {TOML: ("name",), JSON: ("identity", "id")}
 
 
@@ -78,7 +77,7 @@ class _Reading:
         manifest = None if document is None else self.manifest(document)
         if document is None or manifest is None:
             return
-        problems = sorted(self.misfits(document, manifest), key=lambda p: p.place.line)
+        problems = sorted(self.misfits(document, manifest), key=_line)
         self.problems += problems
         if not problems:
             self.manifests[manifest.name] = manifest
@@ -106,29 +105,77 @@ class _Reading:
         file = self.valid(StarryFile, document)
         return None if file is None else to_manifest(file)
 
+    def valid(self, model: type[_Model], document: Document) -> _Model | None:
+        match validated(model, frozen(document.data), document.place, self.folders):
+            case list() as problems:
+                self.problems += sorted(problems, key=_line)
+                return None
+            case file:
+                return file
+
     def misfits(self, document: Document, manifest: Manifest) -> Iterator[Problem]:
         """Check what a manifest cannot tell alone: where it stands, and who else is there."""
-        key = _NAME_KEYS[document.path.name]
-        place = document.place(key)
-        folder = document.path.parent.name
-        if manifest.name != folder:
-            what = f"expected the name of its folder, {shown(folder)}, got {shown(manifest.name)}"
-            yield Problem(place, ".".join(key), what)
-        wire = wire_name(manifest.name)
-        first = self.places.setdefault(wire, place)
-        if first is not place:
-            what = f"expected a name that differs by more than - and _ from the one in {first}"
-            yield Problem(place, ".".join(key), what)
-        yield from self.misplaced(document, manifest)
-
-    def misplaced(self, document: Document, manifest: Manifest) -> Iterator[Problem]:
-        """Refuse a workspace that would let an agent rewrite what governs it."""
-        home = self.folders.home.resolve()
-        workspace = Path(manifest.workspace or home / "workspaces").resolve()
-        inside = workspace.is_relative_to(home / "workspaces")
-        if not inside and (workspace.is_relative_to(home) or home.is_relative_to(workspace)):
+        yield from self.misnamed(document, manifest.name)
+        if manifest.workspace and not _apart(Path(manifest.workspace), self.folders.home):
             what = (
-                "expected a folder in the home's workspaces, or apart from the home, "
+                "expected a folder inside the home's workspaces, or apart from the home, "
                 f"got {shown(manifest.workspace)}"
             )
             yield Problem(document.place(("workspace",)), "workspace", what)
+
+    def misnamed(self, document: Document, name: str) -> Iterator[Problem]:
+        path = _NAME_KEYS[document.path.name]
+        place, key = document.place(path), ".".join(path)
+        folder = document.path.parent.name
+        if name != folder:
+            what = f"expected the name of its folder, {shown(folder)}, got {shown(name)}"
+            yield Problem(place, key, what)
+        first = self.places.setdefault(wire_name(name), place)
+        if first is not place:
+            what = f"expected a name that differs by more than - and _ from the one in {first}"
+            yield Problem(place, key, what)
+
+
+def _read(home: Path) -> _Reading:
+    home = home.absolute()
+    reading = _Reading(Folders(home=home, user=Path.home()))
+    try:
+        folders = sorted(_folders(home / FOLDER))
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        reading.problems.append(Problem(Place(FOLDER), "", what))
+        return reading
+    for folder in folders:
+        reading.agent(folder)
+    return reading
+
+
+def _folders(agents: Path) -> Iterator[Path]:
+    """Find what may be an agent; files beside them, and what is hidden, are none."""
+    if not _present(agents):
+        return
+    for entry in agents.iterdir():
+        if entry.is_dir() and not entry.name.startswith("."):
+            yield entry
+
+
+def _apart(workspace: Path, home: Path) -> bool:
+    """Whether an agent that may write there can rewrite nothing that governs it."""
+    there, ours = _real(workspace), _real(home)
+    if ours / "workspaces" in there.parents:
+        return True
+    return there != ours and ours not in there.parents and there not in ours.parents
+
+
+def _real(path: Path) -> Path:
+    # `Path.resolve` raises where links run in a circle.
+    return Path(os.path.realpath(path))
+
+
+def _present(path: Path) -> bool:
+    """Whether anything is there, be it a link to nowhere: that is an error and no absence."""
+    return os.path.lexists(path)
+
+
+def _line(problem: Problem) -> int:
+    return problem.place.line

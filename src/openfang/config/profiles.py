@@ -7,9 +7,7 @@ from typing import Any, Literal, TypeAlias
 from openfang.config.manifest_parts import Capabilities
 from openfang.core.ids import Kind, tool_id
 
-ProfileName: TypeAlias = Literal[
-    "minimal", "coding", "research", "messaging", "automation", "full"
-]
+ProfileName: TypeAlias = Literal["minimal", "coding", "research", "messaging", "automation", "full"]
 
 _MINIMAL = ("file_read", "file_list")
 _CODING = (*_MINIMAL, "file_write", "shell_exec", "web_fetch")
@@ -39,7 +37,7 @@ PROFILES: dict[ProfileName, Capabilities] = {
     "research": _of(*_RESEARCH),
     "messaging": _of(*_MESSAGING),
     "automation": _of(*dict.fromkeys((*_CODING, *_RESEARCH, *_MESSAGING))),
-    "full": Capabilities(  # noqa: S604 - a grant, not a shell
+    "full": Capabilities(
         tools=_ALL,
         network=_ALL,
         memory_read=_ALL,

@@ -114,10 +114,10 @@ class Shape:
     @property
     def kind(self) -> str:
         """What stands here, in words."""
-        if self.literals:
-            return _one_of(self.literals)
-        kinds = (_KINDS.get(form.get("type", ""), "a value") for form in self.forms)
-        return " or ".join(dict.fromkeys(kinds))
+        words = [_one_of(self.literals)] if self.literals else []
+        others = (form for form in self.forms if not _literals(form))
+        kinds = (_KINDS.get(form.get("type", ""), "a value") for form in others)
+        return " or ".join(dict.fromkeys((*words, *kinds)))
 
 
 def shape(nodes: list[Schema], definitions: Schema) -> Shape:

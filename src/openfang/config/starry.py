@@ -1,22 +1,22 @@
 """OpenStarry's `agent.json`: its own keys, strictly, and the manifest that says the same."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from openfang.config.fields import Count, Glob, Section, TagName, Text
+from openfang.config.fields import Count, Glob, Section, Text
 from openfang.config.manifest_models import Manifest
 from openfang.config.manifest_parts import (
     DEFAULT,
     MIB,
     AgentName,
+    BoundPolicy,
     Bytes,
     Mcp,
     Milliseconds,
     PluginRef,
     Safety,
-    Share,
     Temperature,
     Whole,
 )
@@ -62,8 +62,10 @@ class StarryCapabilities(CamelSection):
     )
 
 
-class StarryPolicy(CamelSection):
+class StarryPolicy(BoundPolicy):
     """Limits of tools and model, and what the gates read of this agent."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
 
     max_concurrent_tools: Count | None = Field(
         default=None, description="Tool calls at the same time; unset means the node's bound."
@@ -77,18 +79,6 @@ class StarryPolicy(CamelSection):
     path_restrictions: tuple[Text, ...] = Field(
         default=(), description="Paths that stay closed, whatever else is granted."
     )
-    mode: Literal["execution", "planning"] = Field(
-        default="execution", description="While planning, nothing with a side effect runs."
-    )
-    project: Text | None = Field(
-        default=None, description="The project that its calls belong to; unset means none."
-    )
-    spec: Text | None = Field(
-        default=None, description="The hash of the frozen spec that it works by."
-    )
-    blacklist: tuple[TagName, ...] = Field(
-        default=(), description="Side-effect tags that gate 5 refuses for this agent."
-    )
 
 
 class Memory(CamelSection):
@@ -99,23 +89,10 @@ class Memory(CamelSection):
     )
 
 
-class StarrySafety(CamelSection):
+class StarrySafety(Safety):
     """When a run that goes wrong is warned, asked about and stopped."""
 
-    max_loop_ticks: Count = Field(default=50, description="Steps after which a run is stopped.")
-    max_token_usage: Count = Field(
-        default=100_000, description="Tokens after which a run is stopped."
-    )
-    repetitive_fail_threshold: Count = Field(
-        default=3, description="Identical failures that get a warning."
-    )
-    frustration_threshold: Count = Field(
-        default=5, description="Failures in a row after which a person is asked."
-    )
-    error_window_size: Count = Field(default=10, description="Calls of which failures are counted.")
-    error_rate_threshold: Share = Field(
-        default=0.8, description="The share of failures among them that stops the run."
-    )
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class Sandbox(CamelSection):

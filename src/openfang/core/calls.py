@@ -59,6 +59,15 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """A wish for more than is bound to the caller: the pipeline refuses the call for it."""
+
+    rule: str
+    message: str
+    way_out: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What the gates read, chosen among what is bound to the caller, or tighter (C7.7)."""
 
@@ -67,6 +76,7 @@ class Context:
     spec_hash: str | None = None
     task_id: str | None = None
     blacklist: frozenset[str] = frozenset()
+    excess: Excess | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

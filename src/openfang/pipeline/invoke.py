@@ -28,6 +28,7 @@ from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
 from openfang.policy.approvals import Approvals, Subject, rule_of
+from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
 from openfang.safety.sizes import check_arguments
@@ -117,6 +118,7 @@ class Pipeline:
         """Resolve, guard, check, gate, follow the flow, ask: in this order."""
         call = trail.call
         tool = trail.tool = self.catalog.find(call.caller, call.tool)
+        check_bound(call.context)
         self.guards.enter(call, tool, self.clock.monotonic())
         trail.entered = True
         trail.canonical = check_arguments(None, call.arguments)
@@ -305,7 +307,8 @@ class Pipeline:
         """Decide on a call without making it: every gate is asked, nothing changes."""
         tool = self.catalog.find(call.caller, call.tool)
         canonical = check_arguments(None, call.arguments)
-        verdicts = [_step("guards", lambda: self._look(call, tool, canonical))]
+        verdicts = [_step("context", lambda: check_bound(call.context))]
+        verdicts.append(_step("guards", lambda: self._look(call, tool, canonical)))
         verdicts.append(_step("arguments", lambda: self._validator(tool).check(call.arguments)))
         decided = await self.engine.explain(tool, call)
         labels = self._entered(call, tool, canonical)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
@@ -12,7 +12,7 @@ import anyio.to_thread
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from openfang.core.calls import Call
     from openfang.core.ports import Gate
@@ -68,16 +68,21 @@ class Engine:
 
 
 async def _ask_custom(gate: Gate, tool: Tool, call: Call) -> Decision:
-    """Run a gate that is not ours: one that raises or dawdles refuses."""
+    """Run a gate that is not ours: one that raises, dawdles or babbles refuses."""
     try:
         with anyio.fail_after(CUSTOM_GATE_SECONDS):
-            return await anyio.to_thread.run_sync(gate.check, tool, call, abandon_on_cancel=True)
+            ask = cast("Callable[[Tool, Call], object]", gate.check)
+            said = await anyio.to_thread.run_sync(ask, tool, call, abandon_on_cancel=True)
     except TimeoutError:
         took = f"Gate {gate.name} took over {CUSTOM_GATE_SECONDS * 1000:.0f} ms"
         return Deny(took, "gate_timeout", "mend or remove it in plugins.gates")
     except Exception:  # noqa: BLE001 - somebody else's code
         _log.exception("gate %s raised", gate.name)
         return Deny(f"Gate {gate.name} raised an error", "gate_error", "see the log")
+    if isinstance(said, Allow | Deny | Ask):
+        return said
+    answer = f"Gate {gate.name} answered {type(said).__name__}, not a decision"
+    return Deny(answer, "gate_error", "it must return Allow, Deny or Ask")
 
 
 def _first_refusal(said: Iterable[tuple[str, Decision]]) -> Decided:

@@ -60,7 +60,7 @@ class Validator:
             raise InvalidArguments(
                 "The arguments do not fit the tool's schema: " + "; ".join(self._errors(plain)),
                 rule="schema_mismatch",
-                way_out="openfang explain TOOL shows what it takes",
+                way_out="openfang tools show TOOL shows what it takes",
             )
 
     def _errors(self, arguments: dict[str, Any]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from openfang.core.calls import Grants, Mode
 from openfang.core.keys import AdminToken, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from openfang.storage.database import Database
 
@@ -34,6 +34,7 @@ class KeyStore:
 
     database: Database
     pepper: bytes
+    now: Callable[[], int] = time.time_ns
 
     def digest(self, secret: str) -> bytes:
         """Return what is stored in place of a secret."""
@@ -81,7 +82,7 @@ class KeyStore:
         if not rows or rows[0][6] is not None:
             return None
         expires_at = rows[0][5]
-        return None if expires_at is not None and expires_at <= time.time_ns() else rows[0]
+        return None if expires_at is not None and expires_at <= self.now() else rows[0]
 
     def all(self) -> list[Key | AdminToken]:
         """List everything that was ever created, oldest first."""
@@ -95,10 +96,10 @@ _INSERT = (
 )
 
 
-def revoke(identity: str) -> tuple[str, Sequence[Any]]:
+def revoke(identity: str, at: int) -> tuple[str, Sequence[Any]]:
     """Return the statement that ends a key or token."""
     sql = "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
-    return sql, (time.time_ns(), identity)
+    return sql, (at, identity)
 
 
 def _key_body(key: Key) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""How fast we are: CPU of our process per call, beside a baseline in the same run."""

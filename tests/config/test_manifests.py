@@ -1,0 +1,420 @@
+"""Manifests: two files, one model, no grant that is not written, and every mistake in its place."""
+
+# ruff: noqa: E501 - one case a line, so that the tables read as such
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from openfang.config.load import check
+from openfang.config.manifest_models import Manifest
+from openfang.config.manifest_parts import MIB, Schedule
+from openfang.config.manifests import check_manifests, load_manifests
+from openfang.config.profiles import PROFILES
+from openfang.core.calls import EVERYTHING, Grants
+from openfang.core.errors import ConfigError
+
+pytestmark = pytest.mark.requirement("C2.4", "C2.6", "C6.1")
+
+SEEDS = Path(__file__).parent.parent / "data/seeds"
+
+
+def put(home: Path, text: str, agent: str = "coder", file: str = "agent.toml") -> Path:
+    path = home / "agents" / agent / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def toml(home: Path, text: str = "") -> Manifest:
+    put(home, f'name = "coder"\n{text}')
+    return load_manifests(home)["coder"]
+
+
+def starry(home: Path, **sections: Any) -> Manifest:
+    put(home, json.dumps({"identity": {"id": "coder"}, **sections}), file="agent.json")
+    return load_manifests(home)["coder"]
+
+
+# What loads
+
+
+def test_a_home_without_agents_has_none(home: Path) -> None:
+    assert load_manifests(home) == {}
+    (home / "agents").mkdir(parents=True)
+    (home / "agents/README.md").write_text("files beside agents are none")
+    (home / "agents/.git").mkdir()
+    assert load_manifests(home) == {}
+
+
+def test_the_smallest_manifest_is_a_name_and_means_the_defaults(home: Path) -> None:
+    assert toml(home) == Manifest(name="coder")
+
+
+def test_every_agent_is_loaded_by_its_name(home: Path) -> None:
+    put(home, 'name = "b"', "b")
+    put(home, '{"identity": {"id": "a"}}', "a", "agent.json")
+    assert list(load_manifests(home)) == ["a", "b"]
+
+
+@pytest.mark.requirement("C2.7")
+def test_the_fragment_of_the_seed_loads_with_its_comments(home: Path) -> None:
+    fragment = (SEEDS / "004-02-document.json").read_text("utf-8")
+    assert "//" in fragment
+    put(home, f'{{"identity": {{"id": "coder"}},\n{fragment}}}', file="agent.json")
+    mcp = load_manifests(home)["coder"].mcp
+    assert mcp.expose_tools == ("fs:read_file", "git:status")
+    assert mcp.private_tools == ("admin:reset",)
+    assert mcp.expose_resources == ()
+
+
+def test_a_manifest_cannot_be_changed(home: Path) -> None:
+    manifest = toml(home)
+    with pytest.raises(ValueError, match="frozen"):
+        manifest.name = "other"
+
+
+@pytest.mark.parametrize("word", ["critical", "Critical"])
+def test_priorities_are_read_with_and_without_a_capital(home: Path, word: str) -> None:
+    assert toml(home, f'priority = "{word}"').priority == "critical"
+
+
+WAYS = {
+    '"reactive"': "reactive",
+    '{ periodic = { cron = "every 1h" } }': {"periodic": {"cron": "every 1h"}},
+    '{ proactive = { conditions = ["a", "b"] } }': {"proactive": {"conditions": ("a", "b")}},
+    "{ continuous = {} }": {"continuous": {"check_interval_secs": 60}},
+}
+
+
+@pytest.mark.parametrize(("text", "meant"), WAYS.items(), ids=WAYS)
+def test_a_schedule_is_a_word_or_one_of_three_ways(home: Path, text: str, meant: object) -> None:
+    schedule = toml(home, f"schedule = {text}").schedule
+    dumped = schedule.model_dump(exclude_none=True) if isinstance(schedule, Schedule) else schedule
+    assert dumped == meant
+
+
+def test_both_files_say_the_same_of_one_agent(home: Path) -> None:
+    ours = toml(
+        home / "one",
+        """
+        title = "Coder"
+        version = "2.0.0"
+        description = "Writes code."
+        max_history_messages = 10
+        guide = "default-guide"
+        plugins = [{ name = "fs", path = "plugins/fs", config = { roots = ["."] } }]
+        [model]
+        provider = "openai"
+        model = "m"
+        temperature = 0.5
+        max_tokens = 8192
+        [capabilities]
+        tools = ["fs.read"]
+        agent_message = ["helper"]
+        paths = ["."]
+        deny_paths = [".git"]
+        [policy]
+        mode = "planning"
+        project = "p"
+        blacklist = ["payments"]
+        [mcp]
+        expose_tools = ["fs:read"]
+        expose_resources = ["file:///a"]
+        [limits]
+        tool_rounds = 7
+        tools_at_once = 2
+        tool_timeout_secs = 1.5
+        model_timeout_secs = 60
+        plugin_timeout_secs = 2
+        [resources]
+        max_memory_bytes = 67108864
+        max_cpu_time_ms = 1000
+        [safety]
+        max_loop_ticks = 9
+        [communication]
+        receive_from = []
+        expose_tools = ["ask"]
+        max_message_bytes = 4096
+        events = ["agent:started"]
+        timeout_secs = 3
+        max_retries = 3
+        grace_secs = 0
+        """,
+    )
+    theirs = starry(
+        home / "two",
+        identity={"id": "coder", "name": "Coder", "description": "Writes code.", "version": "2.0.0"},
+        cognition={"provider": "openai", "model": "m", "temperature": 0.5, "maxTokens": 8192, "maxToolRounds": 7},
+        capabilities={"tools": ["fs.read"], "allowedPaths": ["."]},
+        policy={
+            "maxConcurrentTools": 2, "toolTimeout": 1500, "llmTimeout": 60000, "pathRestrictions": [".git"],
+            "mode": "planning", "project": "p", "blacklist": ["payments"],
+        },
+        memory={"slidingWindowSize": 10},
+        plugins=[{"name": "fs", "path": "plugins/fs", "config": {"roots": ["."]}}],
+        guide="default-guide",
+        safety={"maxLoopTicks": 9},
+        sandbox={"memoryLimitMb": 64, "rpcTimeoutMs": 2000, "cpuTimeoutMs": 1000},
+        communication={
+            "canSendTo": ["helper"], "exposedTools": ["ask"], "maxMessageSize": 4096,
+            "eventSubscriptions": ["agent:started"], "timeoutMs": 3000, "maxRetries": 3, "gracePeriodMs": 0,
+        },
+        mcp={"expose_tools": ["fs:read"], "expose_resources": ["file:///a"]},
+    )  # fmt: skip
+    assert ours == theirs
+
+
+def test_every_largest_value_of_agent_json_fits_the_manifest(home: Path) -> None:
+    day, most = 86_400_000, 1_000_000_000
+    manifest = starry(
+        home,
+        identity={"id": "coder", "name": "n"},
+        cognition={
+            "provider": "",
+            "model": "",
+            "temperature": 2,
+            "maxTokens": most,
+            "maxToolRounds": most,
+        },
+        policy={"maxConcurrentTools": most, "toolTimeout": day, "llmTimeout": day},
+        memory={"slidingWindowSize": most},
+        sandbox={"memoryLimitMb": 1 << 20, "rpcTimeoutMs": day, "cpuTimeoutMs": day},
+        communication={
+            "maxMessageSize": 1 << 40,
+            "timeoutMs": day,
+            "maxRetries": 100,
+            "gracePeriodMs": 300_000,
+        },
+    )
+    assert manifest.model.provider == manifest.model.model == "default"
+    assert manifest.resources.max_memory_bytes == MIB << 20
+
+
+# Grants
+
+
+def test_no_grant_means_no_access(home: Path) -> None:
+    assert toml(home / "one").grants() == Grants()
+    assert starry(home / "two").grants() == Grants()
+    assert toml(home / "three", "[capabilities]\ntools = []\nnetwork = []").grants() == Grants()
+
+
+def test_everything_must_be_written(home: Path) -> None:
+    stars = '[capabilities]\ntools = ["*"]\nnetwork = ["*"]\nshell = ["*"]\nmemory_read = ["*"]\nmemory_write = ["*"]'
+    assert toml(home, stars).grants() == EVERYTHING
+    assert starry(home / "two", capabilities={"tools": ["*"]}).grants() == Grants(tools=("*",))
+
+
+def test_grants_pass_as_they_are_written(home: Path) -> None:
+    text = '[capabilities]\ntools = ["file_*"]\nnetwork = ["*.org:443"]\nshell = ["git *"]\nmemory_read = ["a.*"]\nmemory_write = ["b"]'
+    assert toml(home, text).grants() == Grants(  # noqa: S604 - a grant, not a shell
+        tools=("file_*",),
+        network=("*.org:443",),
+        shell=("git *",),
+        memory_read=("a.*",),
+        memory_write=("b",),
+    )
+
+
+def test_agents_servers_and_skills_are_granted_as_tools(home: Path) -> None:
+    text = 'mcp_servers = ["github"]\nskills = ["*"]\n[capabilities]\nagent_message = ["helper"]'
+    assert toml(home, text).grants() == Grants(tools=("agent:helper", "mcp:github:*", "ext:*:*"))
+
+
+PROFILE_TOOLS = {
+    "minimal": "file_read file_list",
+    "coding": "file_read file_list file_write shell_exec web_fetch",
+    "research": "web_fetch web_search file_read file_write",
+    "messaging": "agent_send agent_list memory_store memory_recall agent:*",
+    "automation": "file_read file_list file_write shell_exec web_fetch web_search agent_send agent_list memory_store memory_recall agent:*",
+    "full": "* agent:*",
+}
+
+
+@pytest.mark.parametrize(("profile", "tools"), PROFILE_TOOLS.items())
+def test_a_profile_grants_its_tools_and_what_they_need(
+    home: Path, profile: str, tools: str
+) -> None:
+    grants = toml(home, f'profile = "{profile}"').grants()
+    whole = profile == "full"
+    assert {tool.removeprefix("builtin:") for tool in grants.tools} == set(tools.split())
+    assert grants.network == (("*",) if whole or "web_" in tools else ())
+    assert grants.shell == (("*",) if whole or "shell_exec" in tools else ())
+    assert grants.memory_read == (("*",) if whole or "memory_" in tools else ())
+    assert grants.memory_write == (("*",) if whole else ("self.*",) if "memory_" in tools else ())
+
+
+def test_the_table_of_profiles_is_whole() -> None:
+    assert set(PROFILES) == set(PROFILE_TOOLS)
+    assert [name for name, granted in PROFILES.items() if granted.agent_spawn] == ["full"]
+    assert [name for name, granted in PROFILES.items() if granted.agent_kill] == ["full"]
+
+
+def test_what_the_manifest_writes_replaces_that_of_its_profile(home: Path) -> None:
+    text = 'profile = "coding"\n[capabilities]\ntools = []\nshell = ["git *"]'
+    assert toml(home, text).grants() == Grants(network=("*",), shell=("git *",))  # noqa: S604 - a grant
+
+
+# Mistakes
+
+
+class Mistake(NamedTuple):
+    text: str
+    line: int
+    key: str
+    message: str
+
+
+TOML = {
+    "no name": Mistake("", 1, "name", "expected a string, got nothing"),
+    "other name than the folder": Mistake('\nname = "helper"', 2, "name", 'expected the name of its folder, "coder", got "helper"'),
+    "capital in the name": Mistake('name = "Coder"', 1, "name", 'expected a name of lower-case letters, digits, - and _, got "Coder"'),
+    "name that climbs": Mistake('name = "../x"', 1, "name", "expected a name of lower-case letters"),
+    "name over the bound": Mistake(f'name = "{"a" * 50}"', 1, "name", "expected a string of at most 49 characters"),
+    "unknown key": Mistake('name = "coder"\ntool = []', 2, "tool", "unknown key; expected one of name, title"),
+    "mistyped key": Mistake('name = "coder"\n[capabilites]', 2, "capabilites", "unknown key; did you mean capabilities?"),
+    "mistyped inner key": Mistake('name = "coder"\n[capabilities]\ntool = ["*"]', 3, "capabilities.tool", "unknown key; did you mean tools?"),
+    "grants as a word": Mistake('name = "coder"\n[capabilities]\ntools = "*"', 3, "capabilities.tools", 'expected a list, got "*"'),
+    "spawn as a list": Mistake('name = "coder"\n[capabilities]\nagent_spawn = ["*"]', 3, "capabilities.agent_spawn", "expected true or false, got a list"),
+    "entry of another type": Mistake('name = "coder"\n[capabilities]\nnetwork = [\n"a",\n5]', 5, "capabilities.network[1]", "expected a string, got 5"),
+    "unknown profile": Mistake('name = "coder"\nprofile = "codign"', 2, "profile", "did you mean coding?"),
+    "unknown mode": Mistake('name = "coder"\n[policy]\nmode = "plan"', 3, "policy.mode", 'expected "execution" or "planning"'),
+    "unknown tag": Mistake('name = "coder"\n[policy]\nblacklist = ["fs.wirte"]', 3, "policy.blacklist[0]", "did you mean fs.write?"),
+    "unknown priority": Mistake('name = "coder"\npriority = "urgent"', 2, "priority", 'expected "low", "normal"'),
+    "unknown module": Mistake('name = "coder"\nmodule = "wasm:a.wasm"', 2, "module", "expected builtin:chat or python:FILE.py"),
+    "module that climbs": Mistake('name = "coder"\nmodule = "python:../a.py"', 2, "module", "expected a path inside the agent's folder, without .."),
+    "absolute module": Mistake('name = "coder"\nmodule = "python:/a.py"', 2, "module", "expected a path inside the agent's folder"),
+    "plugin that climbs": Mistake('name = "coder"\n[[plugins]]\nname = "fs"\npath = "a/../.."', 4, "plugins.fs.path", "expected a path inside the agent's folder"),
+    "option as a requirement": Mistake('name = "coder"\nrequirements = ["-e ."]', 2, "requirements[0]", "expected a package, such as name==1.2"),
+    "python that is no version": Mistake('name = "coder"\npython = "python3"', 2, "python", "expected a version such as 3.12, or an absolute path"),
+    "schedule of another word": Mistake('name = "coder"\nschedule = "daily"', 2, "schedule", 'expected "reactive" or a table, got "daily"'),
+    "schedule of two ways": Mistake('name = "coder"\n[schedule]\ncontinuous = {}\nperiodic = { cron = "x" }', 2, "schedule", "expected one of periodic, proactive and continuous, got a table"),
+    "schedule of no way": Mistake('name = "coder"\n[schedule]', 2, "schedule", "expected one of periodic"),
+    "schedule without its cron": Mistake('name = "coder"\n[schedule.periodic]', 2, "schedule.periodic.cron", "expected a string, got nothing"),
+    "temperature": Mistake('name = "coder"\n[model]\ntemperature = 2.1', 3, "model.temperature", "expected a number of at most 2, got 2.1"),
+    "key in the place of its variable": Mistake('name = "coder"\n[model]\napi_key_env = "sk-1"', 3, "model.api_key_env", "expected the name of a variable"),
+    "fallback without a model": Mistake('name = "coder"\n\n[[fallback_models]]\nprovider = "x"', 3, "fallback_models[0].model", "expected a string, got nothing"),
+    "server that is no name": Mistake('name = "coder"\nmcp_servers = ["git*"]', 2, "mcp_servers[0]", 'expected a name of letters, digits, - and _, or "*", got "git*"'),
+    "limit of zero": Mistake('name = "coder"\n[limits]\ntool_rounds = 0', 3, "limits.tool_rounds", "expected a whole number of at least 1, got 0"),
+    "the home as workspace": Mistake('name = "coder"\nworkspace = "."', 2, "workspace", "expected a folder inside the home's workspaces, or apart from the home"),
+    "the agents as workspace": Mistake('name = "coder"\nworkspace = "agents/coder"', 2, "workspace", "expected a folder inside the home's workspaces"),
+    "all as workspace": Mistake('name = "coder"\nworkspace = "/"', 2, "workspace", "expected a folder inside the home's workspaces"),
+    "all workspaces as one": Mistake('name = "coder"\nworkspace = "workspaces"', 2, "workspace", "expected a folder inside the home's workspaces"),
+    "workspace that climbs": Mistake('name = "coder"\nworkspace = "workspaces/../agents"', 2, "workspace", "expected a folder inside the home's workspaces"),
+    "workspace with a null": Mistake('name = "coder"\nworkspace = "a\\u0000b"', 2, "workspace", "expected a string without null characters"),
+    "not TOML": Mistake('name = "coder"\nname = "coder"', 2, "", "not valid TOML: Cannot overwrite a value"),
+}  # fmt: skip
+
+JSON = {
+    "no identity": Mistake("{}", 1, "identity", "expected a table, got nothing"),
+    "no id": Mistake('{\n"identity": {}}', 2, "identity.id", "expected a string, got nothing"),
+    "other id than the folder": Mistake('{"identity": {\n"id": "helper"}}', 2, "identity.id", 'expected the name of its folder, "coder", got "helper"'),
+    "unknown section": Mistake('{"identity": {"id": "coder"},\n"mpc": {}}', 2, "mpc", "unknown key; did you mean mcp?"),
+    "unknown key": Mistake('{"identity": {"id": "coder"},\n"cognition": {\n"max_tokens": 5}}', 3, "cognition.max_tokens", "unknown key; did you mean maxTokens?"),
+    "export of another type": Mistake('{"identity": {"id": "coder"}, "mcp": {\n// one\n"expose_tools": "*"}}', 3, "mcp.expose_tools", 'expected a list, got "*"'),
+    "key of a plugin": Mistake('{"identity": {"id": "coder"}, "plugins": [\n{"name": "fs",\n"file": "x"}]}', 3, "plugins.fs.file", "unknown key"),
+    "timeout in part": Mistake('{"identity": {"id": "coder"}, "policy": {"toolTimeout": 0.5}}', 1, "policy.toolTimeout", "expected a whole number, got 0.5"),
+    "grace over the bound": Mistake('{"identity": {"id": "coder"}, "communication": {"gracePeriodMs": 300001}}', 1, "communication.gracePeriodMs", "expected a whole number of at most 300000, got 300001"),
+    "key twice": Mistake('{"identity": {"id": "coder"},\n"mcp": {},\n"mcp": {}}', 3, "", 'not valid JSON: expected each key once, got "mcp" twice'),
+    "comma too many": Mistake('{"identity": {"id": "coder"},\n}', 2, "", "not valid JSON: expected no comma before }"),
+    "a list": Mistake("[]", 1, "", "expected a table in braces"),
+    "not UTF-8": Mistake('{"identity":\n"\udcff"}', 2, "", "expected UTF-8 text, got other bytes"),
+}  # fmt: skip
+
+CASES = {
+    **{f"toml: {name}": ("agent.toml", mistake) for name, mistake in TOML.items()},
+    **{f"json: {name}": ("agent.json", mistake) for name, mistake in JSON.items()},
+}
+
+
+@pytest.mark.parametrize(("file", "mistake"), CASES.values(), ids=CASES)
+def test_a_mistake_names_file_line_key_and_what_was_expected(
+    home: Path, file: str, mistake: Mistake
+) -> None:
+    put(home, "", file=file).write_bytes(mistake.text.encode("utf-8", "surrogateescape"))
+    (problem,) = check_manifests(home)
+    assert (problem.place.file, problem.place.line) == (f"agents/coder/{file}", mistake.line)
+    assert problem.key == mistake.key
+    assert mistake.message in problem.message
+
+
+def test_a_mistake_stops_the_load_with_every_mistake_of_every_agent(home: Path) -> None:
+    put(home, "name = 5\nversion = 1", "a")
+    put(home, "{", "b", "agent.json")
+    with pytest.raises(ConfigError) as raised:
+        load_manifests(home)
+    assert [line.split(": ")[0] for line in raised.value.message.splitlines()] == [
+        "agents/a/agent.toml:1",
+        "agents/a/agent.toml:2",
+        "agents/b/agent.json:1:2",
+    ]
+
+
+def test_two_manifests_in_one_folder_are_refused_and_so_is_none(home: Path) -> None:
+    put(home, 'name = "a"', "a")
+    put(home, '{"identity": {"id": "a"}}', "a", "agent.json")
+    put(home, "", "b", "agents.toml")
+    assert [str(problem) for problem in check_manifests(home)] == [
+        "agents/a: expected agent.toml or agent.json, got both",
+        "agents/b: expected agent.toml or agent.json, got neither",
+    ]
+
+
+def test_two_agents_that_would_share_a_wire_name_are_refused(home: Path) -> None:
+    put(home, 'name = "a-b"', "a-b")
+    put(home, '\nname = "a_b"', "a_b")
+    (problem,) = check_manifests(home)
+    assert problem.place.file == "agents/a_b/agent.toml"
+    assert problem.message.endswith("from the one in agents/a-b/agent.toml:1")
+
+
+def test_a_manifest_that_is_not_there_to_be_read_is_an_error_and_no_absence(home: Path) -> None:
+    folder = home / "agents/coder"
+    folder.mkdir(parents=True)
+    (folder / "agent.toml").symlink_to(home / "nowhere")
+    (problem,) = check_manifests(home)
+    assert problem.message == "cannot be read: No such file or directory"
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_error(home: Path) -> None:
+    home.mkdir()
+    (home / "agents").write_text("")
+    (problem,) = check_manifests(home)
+    assert str(problem) == "agents: cannot be read: Not a directory"
+
+
+def test_a_workspace_inside_the_workspaces_or_elsewhere_is_taken(
+    home: Path, tmp_path: Path
+) -> None:
+    assert toml(home, 'workspace = "workspaces/shared"').workspace == str(
+        home / "workspaces/shared"
+    )
+    assert toml(home, f'workspace = "{tmp_path}/elsewhere"').workspace == f"{tmp_path}/elsewhere"
+
+
+def test_a_link_does_not_make_the_home_a_workspace(home: Path, tmp_path: Path) -> None:
+    put(home, f'name = "coder"\nworkspace = "{tmp_path}/link"')
+    (tmp_path / "link").symlink_to(home)
+    (tmp_path / "ring").symlink_to(tmp_path / "ring")
+    assert [problem.key for problem in check_manifests(home)] == ["workspace"]
+    put(home, f'name = "coder"\nworkspace = "{tmp_path}/ring"')
+    assert check_manifests(home) == ()
+
+
+@pytest.mark.requirement("C2.8")
+def test_the_check_of_the_configuration_includes_the_agents(home: Path) -> None:
+    put(home, 'name = "coder"\nversion = 1')
+    (home / "config.toml").write_text("log_levle = 1")
+    files = [problem.place.file for problem in check(home, {})]
+    assert files == ["config.toml", "agents/coder/agent.toml"]
+
+
+def test_a_message_never_shows_a_setting_of_a_plugin(home: Path) -> None:
+    put(home, 'name = "coder"\n[[plugins]]\nname = "web"\nconfig = { token = "s3cret" }\nx = 1')
+    (problem,) = check_manifests(home)
+    assert not re.search("s3cret", str(problem))
