@@ -43,8 +43,8 @@ class Broker:
         return Unit(tuple(self._line(record) for record in records))
 
     async def refused(self, lines: Sequence[Line]) -> None:
-        """Record that a call was refused."""
-        await self._write([self._clean(line) for line in lines], ())
+        """Record that a call was refused. Lines of calls come redacted."""
+        await self._write(list(lines), ())
 
     async def started(self, call_id: str, lines: Sequence[Line]) -> int:
         """Record that a call begins; nothing may run before this returns."""
@@ -53,7 +53,7 @@ class Broker:
         if not self.process.known:
             statements = (self.process.begin(self.writer.head.seq + 1),)
         try:
-            numbers = await self._write([self._clean(line) for line in lines], statements)
+            numbers = await self._write(list(lines), statements)
         except AuditUnavailable:
             del self._open[call_id]
             raise
@@ -61,7 +61,6 @@ class Broker:
 
     async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> int:
         """Record that a call ended; an ending that cannot be written now is owed."""
-        line = self._clean(line)
         try:
             numbers = await self._write([line], statements)
         except AuditUnavailable as error:
@@ -101,12 +100,6 @@ class Broker:
 
     def _line(self, record: Record) -> Line:
         payload, context = (
-            orjson.dumps(value).decode() for value in (record.payload, record.context)
+            self.redact(orjson.dumps(value).decode()) for value in (record.payload, record.context)
         )
-        line = Line(record.event, record.level, record.call_id, record.task_id, payload, context)
-        return self._clean(line)
-
-    def _clean(self, line: Line) -> Line:
-        """Redact what a line says; contexts are made clean where they are made."""
-        clean = self.redact(line.payload)
-        return line if clean is line.payload else line._replace(payload=clean)
+        return Line(record.event, record.level, record.call_id, record.task_id, payload, context)

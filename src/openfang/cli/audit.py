@@ -224,7 +224,7 @@ def sql(query: File, /, *, as_json: Json = False) -> None:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif names:
         table(names, rows)
-        note(f"{len(rows)} rows")
+        note("1 row" if len(rows) == 1 else f"{len(rows)} rows")
     if len(rows) == QUERY_ROWS:
         note(f"only the first {QUERY_ROWS} rows are shown; add a LIMIT and an OFFSET")
 

@@ -41,6 +41,13 @@ Priority = Annotated[
     BeforeValidator(_priority),
     WithJsonSchema({"type": "string", "enum": [*_PRIORITIES.values(), *_PRIORITIES]}),
 ]
+Interpreter = Annotated[
+    str,
+    Field(
+        pattern=r"^(3\.[0-9]{1,2}|/[^\x00]+)$",
+        json_schema_extra=meaning("a version such as 3.12, or an absolute path"),
+    ),
+]
 Workspace = Annotated[Text, AfterValidator(resolved)]
 
 
@@ -58,10 +65,8 @@ class Manifest(Section):
         default="builtin:chat",
         description="What runs: the loop of a model, or a program of the agent's folder.",
     )
-    python: str | None = Field(
+    python: Interpreter | None = Field(
         default=None,
-        pattern=r"^(3\.[0-9]{1,2}|/[^\x00]+)$",
-        json_schema_extra=meaning("a version such as 3.12, or an absolute path"),
         description="The Python of such a program, by version or path; unset means ours.",
     )
     requirements: tuple[Requirement, ...] = Field(

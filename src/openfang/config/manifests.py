@@ -130,6 +130,7 @@ class _Reading:
         if name != folder:
             what = f"expected the name of its folder, {shown(folder)}, got {shown(name)}"
             yield Problem(place, key, what)
+            return
         first = self.places.setdefault(wire_name(name), place)
         if first is not place:
             what = f"expected a name that differs by more than - and _ from the one in {first}"

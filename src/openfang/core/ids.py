@@ -37,6 +37,39 @@ def wire_name(*parts: str) -> str:
     return _FOREIGN.sub("_", "_".join(parts).lower())
 
 
+class _Chance:
+    """Random bytes from the system, fetched by the page: a call needs three handfuls."""
+
+    __slots__ = ("_at", "_page")
+    SIZE = 4096
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Throw the page away: a forked child must not read its parent's."""
+        self._page = ""
+        self._at = 0
+
+    def hex(self, count: int) -> str:
+        """Take that many bytes, as hex."""
+        start, end = self._at, self._at + 2 * count
+        if end > len(self._page):
+            self._page = os.urandom(self.SIZE).hex()
+            start, end = 0, 2 * count
+        self._at = end
+        return self._page[start:end]
+
+
+_chance = _Chance()
+os.register_at_fork(after_in_child=_chance.renew)
+
+
+def random_hex(count: int) -> str:
+    """That many random bytes, as hex: for ids, not for secrets."""
+    return _chance.hex(count)
+
+
 def new_id(prefix: str) -> str:
     """Make an id that sorts by time: 48 bits of milliseconds, 80 bits of chance, in hex."""
-    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{_chance.hex(10)}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, replace
+
+from openfang.core.ids import random_hex
 
 _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
@@ -33,7 +34,7 @@ class Chain:
         known = [moment for moment in (self.deadline, deadline) if moment is not None]
         return replace(
             self,
-            span_id=os.urandom(8).hex(),
+            span_id=random_hex(8),
             depth=self.depth + 1,
             ancestors=(*self.ancestors, ancestor),
             deadline=min(known) if known else None,
@@ -43,8 +44,7 @@ class Chain:
 
 def new_chain() -> Chain:
     """Start a chain that nobody else knows of."""
-    chance = os.urandom(24).hex()
-    return Chain(trace_id=chance[:32], span_id=chance[32:])
+    return Chain(trace_id=random_hex(16), span_id=random_hex(8))
 
 
 def read_chain(

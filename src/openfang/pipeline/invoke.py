@@ -175,7 +175,7 @@ class Pipeline:
         context = self._context(trail)
         begun = [
             records.decision(call, context, trail.decided.verdicts),
-            records.start(call, admitted.tool, context, trail.canonical, trail.labels),
+            records.start(call, admitted.tool, context, self._arguments(trail), trail.labels),
         ]
         began, first = self.clock.monotonic(), 0
         try:
@@ -202,6 +202,10 @@ class Pipeline:
             call_id=call.id,
             receipt=Receipt(start=first, end=last),
         )
+
+    def _arguments(self, trail: _Trail) -> str:
+        text = trail.canonical.decode()
+        return text if len(text) < _SHORTEST_SECRET else self.audit.redact(text)
 
     async def _execute(self, admitted: Admitted) -> Result:
         tool = admitted.tool
@@ -265,7 +269,7 @@ class Pipeline:
             labels=result.labels if result else Labels.NONE,
             reason=error.message if isinstance(error, CallFailed) else "",
         )
-        line = records.end(trail.call, trail.context, ending)
+        line = records.end(trail.call, trail.context, ending, self.audit.redact)
         last = await self.audit.finished(trail.call.id, line, stored)
         _log_ending(trail, ending)
         return last
@@ -278,7 +282,7 @@ class Pipeline:
         if trail.decided.verdicts:
             written.append(records.decision(trail.call, context, trail.decided.verdicts))
         if not isinstance(refusal, Parked):
-            written.append(records.refusal(trail.call, context, refusal))
+            written.append(records.refusal(trail.call, context, refusal, self.audit.redact))
         if written:
             await self.audit.refused(written)
 
@@ -334,6 +338,7 @@ class Pipeline:
         return _approval_verdict(self.approvals.find(_subject(trail), rule_of(asked)))
 
 
+_SHORTEST_SECRET = 12
 _FLOW_ALLOWED = Verdict("flow", "allow")
 _CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
 

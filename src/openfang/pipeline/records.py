@@ -1,10 +1,13 @@
-"""The records of a call, as lines for the log: its decision, its start, its refusal, its end."""
+"""The records of a call, as lines for the log: its decision, its start, its refusal, its end.
+
+`redact` sees whatever somebody else may have written; words of our own are not looked through.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -20,7 +23,7 @@ from openfang.core.results import Outcome
 from openfang.storage.writer import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from openfang.core.calls import Call
     from openfang.core.decisions import Verdict
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from openfang.core.events import Level
     from openfang.core.tools import Tool
 
+Redact: TypeAlias = "Callable[[str], str]"
 _LEVELS: dict[Outcome, Level] = {
     Outcome.OK: "info",
     Outcome.ERROR: "warning",
@@ -98,30 +102,32 @@ def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     )
 
 
-def start(call: Call, tool: Tool, context: str, canonical: bytes, labels: Labels) -> Line:
-    """What is about to run, with its arguments."""
+def start(call: Call, tool: Tool, context: str, arguments: str, labels: Labels) -> Line:
+    """What is about to run, with its redacted arguments."""
     payload = {
-        "arguments": orjson.Fragment(canonical),
+        "arguments": orjson.Fragment(arguments),
         "risk": tool.risk.name,
         "side_effects": sorted(tool.tags),
         "labels": labels.names,
     }
-    return _line(TOOL_INVOCATION_START, "info", call, payload, context)
+    return _line(TOOL_INVOCATION_START, "info", call, orjson.dumps(payload).decode(), context)
 
 
-def end(call: Call, context: str, ending: Ending) -> Line:
+def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:
     """How it ended, with the labels of what came back."""
     payload: dict[str, Any] = {
         "outcome": ending.outcome.value,
         "duration_us": ending.duration_us,
         "labels": ending.labels.names,
     }
-    if ending.reason:
-        payload["reason"] = ending.reason
-    return _line(TOOL_INVOCATION_END, _LEVELS[ending.outcome], call, payload, context)
+    if not ending.reason:
+        text = orjson.dumps(payload).decode()
+    else:
+        text = redact(orjson.dumps({**payload, "reason": ending.reason}).decode())
+    return _line(TOOL_INVOCATION_END, _LEVELS[ending.outcome], call, text, context)
 
 
-def refusal(call: Call, context: str, refused: CallRefused) -> Line:
+def refusal(call: Call, context: str, refused: CallRefused, redact: Redact) -> Line:
     """Which step said no, by which rule, and why."""
     payload = {"step": refused.step, "rule": refused.rule, "reason": refused.message}
     denied = next((verdict for verdict in refused.verdicts if verdict.verdict == "deny"), None)
@@ -129,9 +135,9 @@ def refusal(call: Call, context: str, refused: CallRefused) -> Line:
         payload["gate"] = denied.gate
     if isinstance(refused, UnknownTool) and refused.hidden:
         payload["hidden"] = "true"
-    return _line(POLICY_VIOLATION, "warning", call, payload, context)
+    text = redact(orjson.dumps(payload).decode())
+    return _line(POLICY_VIOLATION, "warning", call, text, context)
 
 
-def _line(event: str, level: Level, call: Call, payload: Mapping[str, Any], context: str) -> Line:
-    text = orjson.dumps(payload).decode()
-    return Line(event, level, call.id, call.context.task_id or "", text, context)
+def _line(event: str, level: Level, call: Call, payload: str, context: str) -> Line:
+    return Line(event, level, call.id, call.context.task_id or "", payload, context)

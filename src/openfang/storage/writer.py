@@ -48,8 +48,7 @@ class Unit:
     statements: tuple[tuple[str, Sequence[Any]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The end of this node's chain."""
 
     seq: int
@@ -60,20 +59,22 @@ GENESIS = Head(0, bytes(32))
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A unit in the queue, with the caller who waits for it."""
-
-    unit: Unit
-    done: asyncio.Future[Sequence[int]]
-
-
-@dataclass(slots=True)
 class _Job:
-    """A unit and, once it is through, its numbers or its own error."""
+    """A unit, whoever waits for it and, once it is through, its numbers or its own error."""
 
     unit: Unit
+    done: asyncio.Future[Sequence[int]] | None = None
     numbers: Sequence[int] = ()
     error: Exception | None = None
+
+    def settle(self) -> None:
+        """Tell whoever waits, if they still do."""
+        if self.done is None or self.done.done():
+            return
+        if self.error is None:
+            self.done.set_result(self.numbers)
+        else:
+            self.done.set_exception(self.error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class Writer:
     _database: Database = field(init=False)
     _slow: Database | None = field(init=False, default=None)
     _head: Head = field(init=False, default=GENESIS)
-    _queue: deque[_Waiting] = field(init=False, default_factory=deque["_Waiting"])
+    _queue: deque[_Job] = field(init=False, default_factory=deque["_Job"])
     _scheduled: bool = field(init=False, default=False)
     _thread: ThreadPoolExecutor | None = field(init=False, default=None)
     _thread_busy: bool = field(init=False, default=False)
@@ -131,7 +132,7 @@ class Writer:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Sequence[int]] = loop.create_future()
-        self._queue.append(_Waiting(unit, done))
+        self._queue.append(_Job(unit, done))
         if not self._scheduled and not self._thread_busy:
             self._scheduled = True
             loop.call_soon(self._flush)
@@ -158,20 +159,19 @@ class Writer:
         self._scheduled = False
         if self._thread_busy:
             return
-        waiting = list(self._queue)
+        jobs = list(self._queue)
         self._queue.clear()
-        if not waiting:
+        if not jobs:
             return
-        jobs = [_Job(item.unit) for item in waiting]
         try:
             done = len(jobs) <= INLINE_UNITS and not self.durable and self._commit_now(jobs)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             _blame(jobs, error)
             done = True
         if done:
-            _settle(waiting, jobs)
+            _settle(jobs)
         else:
-            self._hand_over(waiting, jobs)
+            self._hand_over(jobs)
 
     def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
         """Commit on this thread. False when another connection holds the lock."""
@@ -257,11 +257,11 @@ class Writer:
             self._inserts[count] = sql
         return sql
 
-    def _hand_over(self, waiting: list[_Waiting], jobs: list[_Job]) -> None:
+    def _hand_over(self, jobs: list[_Job]) -> None:
         self._thread_busy = True
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool(), self._commit_slowly, jobs)
-        future.add_done_callback(lambda done: self._handed_back(waiting, jobs, done))
+        future.add_done_callback(lambda done: self._handed_back(jobs, done))
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._thread is None:
@@ -279,14 +279,12 @@ class Writer:
         except sqlite3.Error as error:
             self._fail(jobs, error)
 
-    def _handed_back(
-        self, waiting: list[_Waiting], jobs: list[_Job], done: asyncio.Future[None]
-    ) -> None:
+    def _handed_back(self, jobs: list[_Job], done: asyncio.Future[None]) -> None:
         self._thread_busy = False
         error = done.exception()
         if isinstance(error, Exception):
             _blame(jobs, error)
-        _settle(waiting, jobs)
+        _settle(jobs)
         self._after_commit()
         if self._queue:
             self._flush()
@@ -302,7 +300,7 @@ class Writer:
             return
         self._thread_busy = True
         future = loop.run_in_executor(self._pool(), self._checkpoint)
-        future.add_done_callback(lambda done: self._handed_back([], [], done))
+        future.add_done_callback(lambda done: self._handed_back([], done))
 
     def _checkpoint(self) -> None:
         self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -321,14 +319,9 @@ class Writer:
         self._database.close()
 
 
-def _settle(waiting: list[_Waiting], jobs: list[_Job]) -> None:
-    for item, job in zip(waiting, jobs, strict=True):
-        if item.done.done():
-            continue
-        if job.error is None:
-            item.done.set_result(job.numbers)
-        else:
-            item.done.set_exception(job.error)
+def _settle(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.settle()
 
 
 def _blame(jobs: list[_Job], error: Exception) -> None:
