@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,7 +30,8 @@ class Figure:
         sign = "<=" if self.at_most else ">="
         mark = "ok  " if self.met else "MISS"
         beside = f"   {self.beside}" if self.beside else ""
-        return f"{mark} {self.name:<52}{self.value:>12,.1f} {self.unit:<10}{sign} {self.goal:,.1f}{beside}"
+        figure = f"{self.value:>12,.2f} {self.unit:<5}{sign} {self.goal:<12,.1f}"
+        return f"{mark} {self.name:<46}{figure}{beside}"
 
 
 def cpu_seconds() -> float:
@@ -68,7 +69,7 @@ class Stopwatch:
     began: float = 0.0
     seconds: float = 0.0
 
-    def __enter__(self) -> Stopwatch:
+    def __enter__(self) -> Self:
         self.began = time.perf_counter()
         return self
 

@@ -78,7 +78,14 @@ async def figures(folder: Path) -> list[Figure]:
         verified = verification.records / watch.seconds
     beside = f"{cpu:.1f} us of CPU each"
     return [
-        Figure(f"committed records, {PRODUCERS} producers", rate, "/s", 20_000, False, beside),
-        Figure("verified records, one core", verified, "/s", 100_000, False),
+        Figure(
+            f"committed records, {PRODUCERS} producers",
+            rate,
+            "/s",
+            20_000,
+            at_most=False,
+            beside=beside,
+        ),
+        Figure("verified records, one core", verified, "/s", 100_000, at_most=False),
         Figure("worst stall of the event loop, 50 callers", stall, "ms", 10),
     ]

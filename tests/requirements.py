@@ -86,7 +86,7 @@ REQUIREMENTS = (
         "`claude_desktop_config.json`, `.cursor/mcp.json`, `.vscode/mcp.json` and their "
         "like import by `openfang import`; entries that start `openfang` itself are "
         "skipped.",
-        open="daemon and import",
+        open="daemon, import and A2A",
     ),
     Requirement(
         "C2.4",
@@ -101,6 +101,7 @@ REQUIREMENTS = (
         "`url`, `auth`, `allow_private`. Absent or false: card and `/a2a` routes answer "
         "404 with a problem that names the key, nothing is stored or discovered, `a2a_*` "
         "tools are disabled (gate 1). Changes take effect on reload; running tasks go on.",
+        open="daemon, import and A2A",
     ),
     Requirement(
         "C2.6",
@@ -127,7 +128,7 @@ REQUIREMENTS = (
         "Reload: under 200 calls in flight, adding, removing and changing one server each"
         " loses none; only the changed server restarts; a bad file leaves the old one in "
         "force and shows in `status` and `config check` with file and line.",
-        open="daemon and import",
+        open="daemon, import and A2A",
     ),
     Requirement(
         "C3.1",

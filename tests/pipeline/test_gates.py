@@ -13,6 +13,7 @@ from openfang.core.errors import GuardTripped, Parked, PolicyViolation
 from openfang.core.ids import Kind
 from openfang.core.keys import AdminToken, Key, Scope
 from openfang.core.tools import Risk, Trust
+from openfang.pipeline.explain import explain
 from openfang.policy.context import NO_WISH, Wish
 from openfang.testing import ManualClock, TableSource, open_test_app
 
@@ -191,7 +192,7 @@ async def test_the_first_refusal_decides_and_explain_knows_them_all(tmp_path: Pa
     async with open_test_app(tmp_path, config=SEED, sources=[source]) as app:
         held = await credentials(app)
         for place, (gate, step) in enumerate(STEPS.items()):
-            explained = await app.parts.pipeline.explain(step.make(app, held))
+            explained = await explain(app.parts.pipeline, step.make(app, held))
             denied = {v.gate for v in explained.verdicts if v.verdict == "deny"}
             assert "not_reached" not in {v.verdict for v in explained.verdicts}
             if not gate:
@@ -242,7 +243,7 @@ async def test_explain_changes_nothing(tmp_path: Path) -> None:
         explained: list[Explanation] = []
         for tool in ["mcp:demo:echo"] * 10 + ["mcp:demo:risky"] * 10:
             call = app.make(tool, {}, run="r")
-            explained.append(await app.parts.pipeline.explain(call))
+            explained.append(await explain(app.parts.pipeline, call))
         assert await app.events() == []
         assert source.reached == 0
         first = await app.invoke(app.make("mcp:demo:echo", {}, run="r"))
@@ -349,7 +350,7 @@ async def test_a_spec_counts_for_its_own_project_only(tmp_path: Path) -> None:
         for project in both.projects:
             wish = Wish(project_id=project, spec_hash=spec.hash)
             call = app.make("mcp:demo:x", {}, caller=both, wish=wish)
-            said[project] = (await app.parts.pipeline.explain(call)).outcome
+            said[project] = (await explain(app.parts.pipeline, call)).outcome
         unbound = app.make("mcp:demo:x", {}, wish=Wish(project_id="theirs", spec_hash=spec.hash))
         with pytest.raises(PolicyViolation) as caught:
             await app.invoke(unbound)

@@ -227,7 +227,7 @@ async def test_a_tool_is_called_by_id_by_wire_name_or_by_alias(app: OpenApp) -> 
     assert app.parts.catalog.find(app.caller, "bash_exec").id == "builtin:shell_exec"
 
 
-@pytest.mark.requirement("C8.1", "C8.2")
+@pytest.mark.requirement("C7.2", "C7.4", "C8.1", "C8.2")
 async def test_the_sixth_call_in_a_row_is_refused_and_its_trace_kept(app: OpenApp) -> None:
     chain = read_chain(
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", starry_id="starry-1"
@@ -270,7 +270,7 @@ async def test_a_run_that_repeats_itself_is_warned_then_blocked(app: OpenApp) ->
     assert (await app.call("mcp:demo:echo", text="same")).text == "same"
 
 
-@pytest.mark.requirement("C9.1", "C9.3")
+@pytest.mark.requirement("C7.9", "C9.1", "C9.3")
 async def test_what_a_run_read_from_outside_follows_it_to_every_sink(app: OpenApp) -> None:
     await app.invoke(app.make("mcp:demo:page", {}, run="run-2"))
     with pytest.raises(Parked) as caught:
@@ -309,7 +309,7 @@ async def test_a_secret_is_not_in_the_log_but_its_digest_is(app: OpenApp) -> Non
     assert "[redacted:" in text
 
 
-@pytest.mark.requirement("C12.3")
+@pytest.mark.requirement("C7.4", "C12.3")
 async def test_a_callers_rate_is_limited_and_says_when_it_is_free(
     tmp_path: Path, source: TableSource
 ) -> None:

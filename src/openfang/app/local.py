@@ -17,6 +17,7 @@ from openfang.core.calls import Call
 from openfang.core.errors import NotFound
 from openfang.core.labels import Labels
 from openfang.core.trace import Chain, read_chain
+from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
 from openfang.policy.context import Wish, bind
 
@@ -107,7 +108,7 @@ class Local:
 
     async def explain(self, call: Call) -> Explanation:
         """Decide, and do nothing."""
-        return await self.parts.pipeline.explain(call)
+        return await explain(self.parts.pipeline, call)
 
     def tools(
         self,

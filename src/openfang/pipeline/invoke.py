@@ -12,7 +12,7 @@ import anyio
 import orjson
 
 from openfang.core.calls import Admitted, Call
-from openfang.core.decisions import Allow, Ask, Deny, Explanation, Verdict
+from openfang.core.decisions import Allow, Ask, Deny, Verdict
 from openfang.core.errors import (
     CallCancelled,
     CallFailed,
@@ -27,7 +27,7 @@ from openfang.core.labels import Labels
 from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
-from openfang.policy.approvals import Approvals, Subject, rule_of
+from openfang.policy.approvals import Approvals, Subject
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
@@ -35,11 +35,10 @@ from openfang.safety.sizes import check_arguments
 from openfang.safety.taint import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from openfang.audit.broker import Broker
     from openfang.core.ids import Kind
-    from openfang.core.keys import Question
     from openfang.core.ports import Clock, ToolSource
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
@@ -123,12 +122,12 @@ class Pipeline:
         trail.entered = True
         trail.canonical = check_arguments(None, call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
-        self._validator(tool).check(call.arguments, size=len(trail.canonical))
+        self.validator(tool).check(call.arguments, size=len(trail.canonical))
         trail.decided = await self._decide(tool, call)
-        trail.labels = self._entered(call, tool, trail.canonical)
-        asked = _refused_or_asked(trail.decided, self._flow(tool, trail.labels))
+        trail.labels = self.entered(call, tool, trail.canonical)
+        asked = _refused_or_asked(trail.decided, self.flow(tool, trail.labels))
         if asked:
-            await self.approvals.clear(_subject(trail), asked)
+            await self.approvals.clear(subject_of(call, tool, trail.canonical), asked)
         return self._admitted(tool, call, trail.labels)
 
     async def _decide(self, tool: Tool, call: Call) -> Decided:
@@ -136,14 +135,15 @@ class Pipeline:
             return await self.engine.decide_all(tool, call)
         return self.engine.decide(tool, call)
 
-    def _entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
+    def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
         labels = self.runs.entered(call)
         if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
             return labels | Labels.SECRET
         return labels
 
-    def _flow(self, tool: Tool, labels: Labels) -> Verdict:
+    def flow(self, tool: Tool, labels: Labels) -> Verdict:
+        """Judge whether what the call carries may reach what the tool reaches."""
         match judge(labels, tool.sink):
             case Allow():
                 return _FLOW_ALLOWED
@@ -297,7 +297,7 @@ class Pipeline:
             trail.context = text if ours else self.audit.redact(text)
         return trail.context
 
-    def _validator(self, tool: Tool) -> Validator:
+    def validator(self, tool: Tool) -> Validator:
         """Compile a schema once; a new schema object is a new validator."""
         known = self._validators.get(tool.id)
         if known is None or known[0] is not tool.input_schema:
@@ -306,36 +306,6 @@ class Pipeline:
                 compile_schema(tool.input_schema),
             )
         return known[1]
-
-    async def explain(self, call: Call) -> Explanation:
-        """Decide on a call without making it: every gate is asked, nothing changes."""
-        tool = self.catalog.find(call.caller, call.tool)
-        canonical = check_arguments(None, call.arguments)
-        verdicts = [_step("context", lambda: check_bound(call.context))]
-        verdicts.append(_step("guards", lambda: self._look(call, tool, canonical)))
-        verdicts.append(_step("arguments", lambda: self._validator(tool).check(call.arguments)))
-        decided = await self.engine.explain(tool, call)
-        labels = self._entered(call, tool, canonical)
-        verdicts += [*decided.verdicts, self._flow(tool, labels)]
-        verdicts.append(self._approval(call, tool, canonical, verdicts))
-        return Explanation(
-            tool=tool,
-            outcome=_overall(verdicts),
-            verdicts=tuple(verdicts),
-            labels=labels.names,
-        )
-
-    def _look(self, call: Call, tool: Tool, canonical: bytes) -> None:
-        self.guards.look(call, tool, self.clock.monotonic(), canonical)
-
-    def _approval(
-        self, call: Call, tool: Tool, canonical: bytes, verdicts: Sequence[Verdict]
-    ) -> Verdict:
-        asked = [verdict for verdict in verdicts if verdict.verdict == "ask"]
-        if not asked:
-            return Verdict("approval", "allow")
-        trail = _Trail(call, tool, canonical=canonical)
-        return _approval_verdict(self.approvals.find(_subject(trail), rule_of(asked)))
 
 
 _SHORTEST_SECRET = 12
@@ -369,13 +339,13 @@ def _refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:
     return (*decided.asked, flow) if flow.verdict == "ask" else decided.asked
 
 
-def _subject(trail: _Trail) -> Subject:
-    assert trail.tool is not None  # noqa: S101 - resolved before anybody is asked
+def subject_of(call: Call, tool: Tool, canonical: bytes) -> Subject:
+    """What a person would be asked about."""
     return Subject(
-        call=trail.call,
-        tool=trail.tool,
-        arguments=trail.canonical.decode(),
-        arguments_hash=sha256(trail.canonical).hexdigest(),
+        call=call,
+        tool=tool,
+        arguments=canonical.decode(),
+        arguments_hash=sha256(canonical).hexdigest(),
     )
 
 
@@ -388,28 +358,3 @@ def _outcome_of(error: BaseException | None) -> Outcome:
     if isinstance(error, CallFailed):
         return _OUTCOMES.get(type(error), Outcome.FAILED)
     return Outcome.FAILED if isinstance(error, Exception) else Outcome.CANCELLED
-
-
-def _step(name: str, check: Callable[[], None]) -> Verdict:
-    try:
-        check()
-    except CallRefused as refusal:
-        return Verdict(name, "deny", refusal.message, refusal.rule, refusal.way_out)
-    return Verdict(name, "allow")
-
-
-def _overall(verdicts: Sequence[Verdict]) -> str:
-    words = [verdict.verdict for verdict in verdicts]
-    if "deny" in words:
-        return "deny"
-    return "ask" if words[-1] == "ask" else "allow"
-
-
-def _approval_verdict(question: Question | None) -> Verdict:
-    if question is None:
-        return Verdict("approval", "ask", "a person would be asked", "not_asked_yet")
-    state = question.state.value
-    if state == "approved":
-        return Verdict("approval", "allow", f"approval {question.id} covers it", "approved")
-    verdict = "ask" if state == "pending" else "deny"
-    return Verdict("approval", verdict, f"question {question.id} is {state}", state)

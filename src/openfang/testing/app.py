@@ -15,6 +15,7 @@ from openfang.app.lifespan import open_app
 from openfang.core.calls import Call
 from openfang.core.events import AuditEvent
 from openfang.core.trace import new_chain
+from openfang.pipeline.explain import explain
 from openfang.policy.context import NO_WISH, Wish, bind
 from openfang.storage.log import rows
 
@@ -76,7 +77,7 @@ class OpenApp:
 
     async def explain(self, tool: str, /, **arguments: Any) -> Explanation:  # noqa: ANN401 - any JSON
         """Decide on such a call, and do nothing."""
-        return await self.parts.pipeline.explain(self.make(tool, arguments))
+        return await explain(self.parts.pipeline, self.make(tool, arguments))
 
     async def events(self) -> list[AuditEvent]:
         """Read the whole audit log."""

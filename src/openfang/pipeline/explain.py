@@ -1,0 +1,74 @@
+"""The decision on a call that is not made: every step is asked, nothing changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openfang.core.decisions import Explanation, Verdict
+from openfang.core.errors import CallRefused
+from openfang.pipeline.invoke import Pipeline, subject_of
+from openfang.policy.approvals import rule_of
+from openfang.policy.context import check_bound
+from openfang.safety.sizes import check_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from openfang.core.calls import Call
+    from openfang.core.keys import Question
+    from openfang.core.tools import Tool
+
+
+async def explain(pipeline: Pipeline, call: Call) -> Explanation:
+    """Take a call through the same checks as `invoke`, without making it."""
+    tool = pipeline.catalog.find(call.caller, call.tool)
+    canonical = check_arguments(None, call.arguments)
+    now = pipeline.clock.monotonic()
+    labels = pipeline.entered(call, tool, canonical)
+    decided = await pipeline.engine.explain(tool, call)
+    verdicts = [
+        _step("context", lambda: check_bound(call.context)),
+        _step("guards", lambda: pipeline.guards.look(call, tool, now, canonical)),
+        _step("arguments", lambda: pipeline.validator(tool).check(call.arguments)),
+        *decided.verdicts,
+        pipeline.flow(tool, labels),
+    ]
+    verdicts.append(_approval(pipeline, call, tool, canonical, verdicts))
+    return Explanation(
+        tool=tool, outcome=_overall(verdicts), verdicts=tuple(verdicts), labels=labels.names
+    )
+
+
+def _step(name: str, check: Callable[[], None]) -> Verdict:
+    try:
+        check()
+    except CallRefused as refusal:
+        return Verdict(name, "deny", refusal.message, refusal.rule, refusal.way_out)
+    return Verdict(name, "allow")
+
+
+def _approval(
+    pipeline: Pipeline, call: Call, tool: Tool, canonical: bytes, verdicts: Sequence[Verdict]
+) -> Verdict:
+    asked = [verdict for verdict in verdicts if verdict.verdict == "ask"]
+    if not asked:
+        return Verdict("approval", "allow")
+    subject = subject_of(call, tool, canonical)
+    return _answered(pipeline.approvals.find(subject, rule_of(asked)))
+
+
+def _answered(question: Question | None) -> Verdict:
+    if question is None:
+        return Verdict("approval", "ask", "a person would be asked", "not_asked_yet")
+    state = question.state.value
+    if state == "approved":
+        return Verdict("approval", "allow", f"approval {question.id} covers it", "approved")
+    verdict = "ask" if state == "pending" else "deny"
+    return Verdict("approval", verdict, f"question {question.id} is {state}", state)
+
+
+def _overall(verdicts: Sequence[Verdict]) -> str:
+    words = [verdict.verdict for verdict in verdicts]
+    if "deny" in words:
+        return "deny"
+    return "ask" if words[-1] == "ask" else "allow"

@@ -1,0 +1,165 @@
+"""Reading, checking and exporting the audit log."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+SEED = Path(__file__).parents[1] / "data/seeds/003-15-queries.sql"
+
+
+@pytest.fixture(scope="module")
+def used(openfang: Cli) -> Cli:
+    """A home in which something happened."""
+    openfang.batch(
+        {"tool": "memory_store", "arguments": {"key": f"k{number}", "value": number}}
+        for number in range(30)
+    )
+    openfang.call("file_write", "--mode", "planning", path="a", content="b")
+    return openfang
+
+
+@pytest.mark.requirement("C13.2")
+def test_an_untouched_log_is_intact(used: Cli) -> None:
+    ran = used("audit", "verify", "--json")
+    assert (ran.code, ran.json["intact"], ran.json["findings"]) == (0, True, [])
+    (head,) = ran.json["heads"].values()
+    assert head == ran.json["records"] >= 92
+    assert "The audit log is intact." in used("audit", "verify").out
+
+
+@pytest.mark.requirement("C13.2")
+@pytest.mark.parametrize(
+    ("tamper", "kind"),
+    [
+        ("UPDATE audit SET payload = '{}' WHERE seq = 4", "altered"),
+        ("UPDATE audit SET at = at + 1 WHERE seq = 4", "altered"),
+        ("DELETE FROM audit WHERE seq = 4", "missing"),
+        ("DELETE FROM audit WHERE seq > 4", "cut"),
+    ],
+)
+def test_a_log_that_was_changed_is_found_out(fresh: Cli, tamper: str, kind: str) -> None:
+    fresh.batch([{"tool": "system_time"}] * 3)
+    with closing(sqlite3.connect(fresh.home / "openfang.db", isolation_level=None)) as database:
+        database.execute(tamper)
+    ran = fresh("audit", "verify", "--json")
+    assert (ran.code, ran.json["intact"]) == (1, False)
+    assert kind in {finding["kind"] for finding in ran.json["findings"]}
+
+
+@pytest.mark.requirement("C13.3")
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_seeds_queries_run_as_they_are_written(used: Cli, number: int) -> None:
+    queries = re.split(r"(?<=;)\n", SEED.read_text().strip())
+    assert len(queries) == 2
+    ran = used("audit", "sql", "-", "--json", stdin=queries[number])
+    assert (ran.code, ran.json) == (0, [])
+    ours = queries[number].replace("'mcp'", "'builtin'")
+    found = used("audit", "sql", ours, "--json").json
+    assert len(found) == (60, 1)[number]
+    columns = "audit_id task_id level event_type payload context created_at"
+    assert list(found[0]) == columns.split()
+
+
+@pytest.mark.requirement("C13.1", "C13.3")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM audit",
+        "PRAGMA journal_mode = DELETE",
+        "ATTACH DATABASE 'elsewhere.db' AS elsewhere",
+        "SELECT 1; SELECT 2",
+        "SELECT nothing FROM nowhere",
+        "CREATE TABLE mine (a)",
+        "",
+    ],
+)
+def test_a_query_only_reads(used: Cli, query: str) -> None:
+    ran = used("audit", "sql", query, "--json")
+    assert ran.code == (0 if not query else 1)
+    assert "Traceback" not in ran.err
+    assert used("audit", "verify").code == 0
+
+
+def test_a_query_comes_as_a_table_too(used: Cli) -> None:
+    ran = used("audit", "sql", "SELECT event_type, COUNT(*) AS n FROM task_audits GROUP BY 1")
+    assert ran.out.splitlines()[0].split() == ["EVENT_TYPE", "N"]
+    assert ["policy_violation", "1"] in [line.split() for line in ran.out.splitlines()]
+
+
+@pytest.mark.requirement("C13.5")
+def test_the_whole_log_is_exported_as_json_lines(used: Cli, tmp_path: Path) -> None:
+    ran = used("audit", "export")
+    assert [line["audit_id"] for line in ran.lines] == list(range(1, len(ran.lines) + 1))
+    file = tmp_path / "log.jsonl"
+    assert used("audit", "export", str(file), "--after", "10").code == 0
+    assert [json.loads(line) for line in file.read_text().splitlines()] == ran.lines[10:]
+    assert used("audit", "export", str(tmp_path)).code == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(used: Cli) -> None:
+    running = used.start("audit", "export")
+    assert running.stdout
+    running.stdout.readline()
+    running.stdout.close()
+    assert running.stderr
+    errors = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(timeout=20) == 0
+    assert b"Traceback" not in errors
+    command = f"{' '.join(used.command('tools', 'list', '--json'))} | true"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=used.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_tail_is_the_newest_records(used: Cli) -> None:
+    newest = used("audit", "tail", "-n", "3", "--json").lines
+    assert newest == used("audit", "export").lines[-3:]
+    table = used("audit", "tail", "-n", "2").out.splitlines()
+    assert table[0].split() == "NUMBER TIME EVENT LEVEL CALLER TOOL WHAT".split()
+    assert "Planning mode cannot use tools" in table[2]
+
+
+def test_the_tail_follows(fresh: Cli) -> None:
+    following = fresh.start("audit", "tail", "--follow", "--json")
+    try:
+        fresh.call("system_time")
+        assert following.stdout
+        kinds = [json.loads(following.stdout.readline())["event_type"] for _ in range(3)]
+    finally:
+        following.kill()
+        following.communicate()
+    assert kinds == ["policy_decision", "tool_invocation_start", "tool_invocation_end"]
+
+
+def test_a_search_joins_its_conditions(used: Cli) -> None:
+    found = used(
+        *("audit", "search", "--event", "tool_invocation_start", "--tool", "memory_store"),
+        *("--caller", "admin", "--text", '"k7"', "--json"),
+    ).lines
+    assert [event["payload"]["arguments"] for event in found] == [{"key": "k7", "value": 7}]
+    violations = used("audit", "search", "--level", "warning", "--json").lines
+    assert [event["payload"]["rule"] for event in violations] == ["planning_mode"]
+    assert used("audit", "search", "--task", "none", "--json").out == ""
+
+
+@pytest.mark.requirement("C7.7")
+def test_a_task_is_found_by_its_id(used: Cli) -> None:
+    used.call("system_time", "--task", "task-1")
+    found = used("audit", "search", "--task", "task-1", "--json").lines
+    assert {event["task_id"] for event in found} == {"task-1"}

@@ -1,0 +1,118 @@
+"""Configuration, the doctor, and the demonstration."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli
+
+
+@pytest.mark.requirement("C2.6", "C2.8")
+def test_a_wrong_configuration_is_named_by_file_line_and_key(fresh: Cli) -> None:
+    assert fresh("config", "check").code == 0
+    fresh.configure('[limits]\nburst = "many"\nbrust = 1')
+    lines = (fresh.home / "config.toml").read_text().splitlines()
+    at = lines.index('burst = "many"') + 1
+    ran = fresh("config", "check")
+    assert ran.code == 1
+    first, second = ran.out.splitlines()
+    assert first.startswith(f"config.toml:{at}: limits.burst: expected a whole number")
+    assert second.startswith(f"config.toml:{at + 1}: limits.brust: ")
+    shown = fresh("config", "check", "--json").json
+    assert [(problem["line"], problem["key"]) for problem in shown] == [
+        (at, "limits.burst"),
+        (at + 1, "limits.brust"),
+    ]
+    stopped = fresh("tools", "list")
+    assert stopped.code == 1
+    assert f"config.toml:{at}: limits.burst" in stopped.err
+    assert "way out: openfang config check" in stopped.err
+
+
+@pytest.mark.requirement("C2.1")
+def test_the_configuration_in_force_is_shown_without_its_secrets(fresh: Cli) -> None:
+    text = (fresh.home / "config.toml").read_text()
+    (fresh.home / "config.toml").write_text(f'api_key = "very-secret-indeed"\n{text}')
+    ran = fresh("config", "show", env={"OPENFANG_LISTEN": "127.0.0.1:5999"})
+    assert 'api_listen = "127.0.0.1:5999"' in ran.out
+    assert "very-secret" not in ran.out
+    assert fresh("config", "show", "--json").json["policy"]["profile"] == "guided"
+    assert fresh("config", "path").out == f"{fresh.home / 'config.toml'}\n"
+    used = fresh.call("system_time", env={"OPENFANG_API_KEY": "very-secret-indeed"})
+    assert used.code == 0
+
+
+@pytest.mark.requirement("C2.8")
+def test_the_schema_is_the_list_of_keys(openfang: Cli) -> None:
+    schema = openfang("config", "schema").json
+    assert {"api_listen", "mcp_servers", "policy", "tools"} <= schema["properties"].keys()
+
+
+def test_a_home_in_order_passes_the_doctor(openfang: Cli) -> None:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.listen()
+        taken = openfang("doctor", "--json", env={"OPENFANG_LISTEN": f"127.0.0.1:{port}"})
+    assert taken.code == 0
+    health = {check["check"]: check for check in taken.json}
+    assert health["api_listen"]["health"] == "warn"
+    wanted = {"home", "permissions", "configuration", "database", "schema", "clock", "processes"}
+    assert {name for name in wanted if health[name]["health"] == "ok"} == wanted
+    for layer in ("bwrap", "landlock", "seccomp", "user namespaces"):
+        assert layer in health["sandbox layers"]["text"]
+    assert openfang("doctor").out.startswith("CHECK ")
+
+
+def test_the_doctor_finds_what_is_wrong_and_says_what_mends_it(fresh: Cli) -> None:
+    (fresh.home / "key").chmod(0o644)
+    with (fresh.home / "openfang.db").open("r+b") as file:
+        file.seek(2048)
+        file.write(os.urandom(8192))
+    ran = fresh("doctor", "--json")
+    assert ran.code == 1
+    failed = {check["check"]: check["fix"] for check in ran.json if check["health"] == "fail"}
+    assert failed["permissions"] == f"chmod 600 {fresh.home / 'key'}"
+    assert "backup" in failed["database"]
+
+
+def test_the_doctor_works_without_a_home_and_with_a_broken_configuration(
+    fresh: Cli, tmp_path: Path
+) -> None:
+    ran = fresh("doctor", "--json", env={"OPENFANG_HOME": str(tmp_path / "none")})
+    assert (ran.code, ran.json[0]["fix"]) == (1, "openfang init")
+    fresh.configure("nonsense = 1")
+    broken = fresh("doctor", "--json")
+    failed = [check["check"] for check in broken.json if check["health"] == "fail"]
+    assert (broken.code, failed) == (1, ["configuration"])
+
+
+@pytest.mark.requirement("C19.1")
+def test_the_demonstration_runs_again_and_again(openfang: Cli, tmp_path: Path) -> None:
+    environment = openfang.environment()
+    del environment["OPENFANG_HOME"]
+    for _ in range(2):
+        done = subprocess.run(
+            openfang.command("demo"),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        output = done.stdout.decode()
+        assert (done.returncode, done.stderr) == (0, b"")
+        for word in ("ALLOWED", "REFUSED", "ASKS", "EXPLAINED", "ON RECORD"):
+            assert f"\n{word}: " in output
+        assert "Policy violation: Planning mode cannot use tools with side effects" in output
+        assert "and a person agreed." in output
+        assert "The audit log is intact." in output
+    assert (tmp_path / ".openfang/workspaces/key-admin/notes.txt").exists()

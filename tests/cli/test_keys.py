@@ -1,0 +1,120 @@
+"""Making, listing and ending keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+pytestmark = pytest.mark.requirement("C18.1")
+
+
+def test_the_secret_stands_alone_on_stdout_and_is_kept_nowhere(openfang: Cli) -> None:
+    ran = openfang("keys", "create", "ci")
+    secret = ran.out.strip()
+    assert ran.out == f"{secret}\n"
+    assert secret.startswith("of_")
+    assert "shown this once" in ran.err
+    assert secret not in ran.err
+    for file in openfang.home.rglob("*"):
+        assert not file.is_file() or secret.encode() not in file.read_bytes()
+
+
+def test_a_new_key_has_a_project_and_all_tools_and_nothing_else(openfang: Cli) -> None:
+    body = openfang("keys", "create", "plain", "--json").json
+    assert body.pop("secret").startswith("of_")
+    assert body.pop("id").startswith("key_")
+    assert body == {
+        "name": "plain",
+        "kind": "key",
+        "state": "in force",
+        "admin": False,
+        "tools": ["*"],
+        "network": [],
+        "shell": [],
+        "memory_read": [],
+        "memory_write": [],
+        "mode": "execution",
+        "projects": ["default"],
+        "spec": None,
+        "blacklist": [],
+        "cells_per_minute": None,
+        "expires_at": None,
+    }
+
+
+def test_every_option_is_bound_to_the_key(openfang: Cli) -> None:
+    options = (
+        "--project a --project b --mode planning --tools file_* --network *.example.com "
+        "--shell git* --memory-read notes.* --memory-write notes.* --blacklist fs.delete "
+        "--limit 100 --ttl 7d"
+    )
+    openfang("keys", "create", "full", *options.split())
+    body = next(key for key in openfang("keys", "list", "--json").json if key["name"] == "full")
+    assert (body["projects"], body["mode"]) == (["a", "b"], "planning")
+    assert (body["tools"], body["network"]) == (["file_*"], ["*.example.com"])
+    assert (body["shell"], body["memory_read"]) == (["git*"], ["notes.*"])
+    assert (body["blacklist"], body["cells_per_minute"]) == (["fs.delete"], 100)
+    assert body["expires_at"]
+    assert "secret" not in body
+
+
+def test_an_admin_key_manages_the_node(openfang: Cli) -> None:
+    boss = openfang("keys", "create", "boss", "--admin").out.strip()
+    ran = openfang("keys", "list", env={"OPENFANG_API_KEY": boss})
+    assert ran.code == 0
+    assert "admin key" in ran.out
+
+
+@pytest.mark.requirement("C7.7")
+def test_an_admin_token_is_a_second_credential_and_no_key(openfang: Cli) -> None:
+    ran = openfang(
+        "keys", "create", "second", "--admin-token", "--tools", "mcp:*", "--ttl", "1h", "--json"
+    )
+    body = ran.json
+    assert body["secret"].startswith("oft_")
+    assert (body["kind"], body["tools"], body["state"]) == ("admin_token", ["mcp:*"], "in force")
+    used = openfang.call("system_time", env={"OPENFANG_API_KEY": body["secret"]})
+    assert (used.code, used.json["rule"]) == (3, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("Bad Name",),
+        ("-x",),
+        ("x" * 65,),
+        ("ok", "--blacklist", "fs.eat"),
+        ("ok", "--ttl", "soon"),
+        ("ok", "--ttl", "0s"),
+        ("ok", "--ttl", "99999d"),
+        ("ok", "--limit", "-1"),
+        ("ok", "--limit", "0"),
+        ("ok", "--limit", "nan"),
+        ("ok", "--tools", ""),
+        ("ok", "--mode", "dreaming"),
+        ("ok", "--project", "../etc"),
+        ("ok", "--spec", "made-up"),
+        ("ok", "--admin-token", "--admin"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(
+    openfang: Cli, options: tuple[str, ...]
+) -> None:
+    ran = openfang("keys", "create", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+
+
+def test_names_are_taken_once_and_free_again_after_the_end(openfang: Cli) -> None:
+    assert openfang("keys", "create", "twice").code == 0
+    again = openfang("keys", "create", "twice")
+    assert (again.code, again.out) == (1, "")
+    assert "openfang keys revoke twice" in again.err
+    assert openfang("keys", "revoke", "twice").code == 0
+    assert openfang("keys", "create", "twice").code == 0
+    assert openfang("keys", "revoke", "nobody").code == 1
+    assert openfang("keys", "create", "config").code == 1

@@ -1,0 +1,111 @@
+"""How things are printed: whole to a pipe, and harmless to a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openfang.cli.errors import Usage
+from openfang.cli.options import seconds
+from openfang.cli.output import clean, first_sentence, one_line, table
+from openfang.cli.times import span
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+
+@given(st.text())
+def test_nothing_that_is_cleaned_steers_a_terminal(text: str) -> None:
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", clean(text))
+    assert "\n" not in one_line(text)
+
+
+def test_a_table_to_a_pipe_is_whole_and_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    table(("name", "what"), [("a", "x" * 500), ("b", "one\ntwo \x1b[31mred")])
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "NAME  WHAT"
+    assert second == "a     " + "x" * 500
+    assert third == "b     one two \\x1b[31mred"
+
+
+def test_a_description_is_cut_after_its_first_sentence() -> None:
+    assert first_sentence("Do it. Then\nmore.") == "Do it."
+    assert first_sentence("Version 1.2 does it") == "Version 1.2 does it"
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("90s", 90), ("15m", 900), ("1h", 3600), ("7d", 604_800)]
+)
+def test_durations_are_read(text: str, length: float) -> None:
+    assert seconds(text) == length
+
+
+@given(st.text(max_size=6).filter(lambda text: not re.fullmatch(r"[0-9]+[smhd]", text)))
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(Usage):
+        seconds(text)
+
+
+def test_spans_have_two_units_at_most() -> None:
+    second = 1_000_000_000
+    assert span(59 * 60 * second + 53 * second) == "59m 53s"
+    assert span(8 * 86_400 * second + 5) == "8d"
+    assert span(0) == "over"
+    assert span(2**62) == "never"
+
+
+def on_a_terminal(openfang: Cli, *arguments: str, columns: int, **env: str) -> str:
+    ours, theirs = pty.openpty()
+    environment = openfang.environment({"COLUMNS": str(columns), "TERM": "xterm-256color", **env})
+    running = subprocess.Popen(
+        openfang.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    output = bytearray()
+    try:
+        while chunk := os.read(ours, 65_536):
+            output += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert running.wait(timeout=20) == 0
+    return output.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_table_of_its_width_in_colour(openfang: Cli) -> None:
+    for columns in (80, 120):
+        output = on_a_terminal(openfang, "tools", "list", columns=columns)
+        assert "\x1b[31mHIGH" in output
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+        assert max(map(len, plain.splitlines())) <= columns
+        assert "memory_recall" in plain
+
+
+def test_no_colour_is_sent_where_none_is_wanted(openfang: Cli) -> None:
+    output = on_a_terminal(openfang, "tools", "list", columns=80, NO_COLOR="1")
+    assert "\x1b[31m" not in output
+    assert "shell_exec" in output
+
+
+def test_what_is_too_wide_for_a_terminal_is_stacked_and_not_cut(openfang: Cli) -> None:
+    openfang.call("system_time")
+    query = "SELECT * FROM task_audits LIMIT 1"
+    output = on_a_terminal(openfang, "audit", "sql", query, columns=60, NO_COLOR="1")
+    assert re.search(r"^created_at +\d{4}-", output, re.MULTILINE)
+
+
+def test_a_tools_words_do_not_steer_the_terminal(openfang: Cli) -> None:
+    openfang.call("memory_store", key="trap", value="\x1b]0;gotcha\x07")
+    shown = on_a_terminal(
+        openfang, "tools", "call", "memory_recall", "--args", '{"key": "trap"}', columns=80
+    )
+    assert "\\x1b]0;gotcha\\x07" in shown
+    piped = openfang("tools", "call", "memory_recall", "--args", '{"key": "trap"}')
+    assert piped.out == "\x1b]0;gotcha\x07\n"

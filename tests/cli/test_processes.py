@@ -1,0 +1,127 @@
+"""Several processes on one home, one that is killed, and one that calls itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli
+
+_RAISED = """
+[limits]
+cells_per_minute = 1_000_000
+burst = 1_000_000
+
+[guard]
+tool_calls = 10_000
+"""
+_OPEN = """
+SELECT COUNT(*) AS n FROM audit AS started WHERE event = 'tool_invocation_start' AND NOT EXISTS (
+  SELECT 1 FROM audit AS ended WHERE ended.event = 'tool_invocation_end'
+  AND ended.call_id = started.call_id)
+"""
+
+
+def lines(name: str, count: int) -> bytes:
+    calls = (
+        {"tool": "memory_store", "arguments": {"key": f"{name}.{number}", "value": number}}
+        for number in range(count)
+    )
+    return "\n".join(json.dumps(call) for call in calls).encode()
+
+
+@pytest.mark.requirement("C13.1", "C7.10")
+def test_ten_processes_write_one_unbroken_chain(fresh: Cli) -> None:
+    running = [fresh.start("tools", "batch", "-") for _ in range(10)]
+    for number, process in enumerate(running):
+        assert process.stdin
+        process.stdin.write(lines(f"p{number}", 20))
+        process.stdin.close()
+        process.stdin = None
+    outputs = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0] * 10, outputs
+    assert sum(len(output.splitlines()) for output, _ in outputs) == 200
+    found = fresh("audit", "verify", "--json")
+    assert (found.code, found.json["intact"]) == (0, True)
+    (row,) = fresh.sql("SELECT COUNT(*) AS n, MIN(seq) AS first, MAX(seq) AS last FROM audit")
+    assert row == {"n": row["last"], "first": 1, "last": row["last"]}
+    assert row["n"] >= 600
+
+
+@pytest.mark.requirement("C7.13", "C13.1", "C13.2")
+def test_a_process_killed_in_the_middle_leaves_no_call_without_an_ending(
+    fresh: Cli, tmp_path: Path
+) -> None:
+    fresh.configure(_RAISED)
+    plan = tmp_path / "plan"
+    plan.write_text("sleep")
+    spec = fresh("spec", "freeze", str(plan)).out.strip()
+    running = fresh.start("tools", "batch", "-", "--parallel", "4", "--spec", spec)
+    assert running.stdin
+    assert running.stdout
+    sleeping = {"tool": "shell_exec", "arguments": {"command": ["sleep", "25"]}}
+    running.stdin.write(json.dumps(sleeping).encode() + b"\n" + lines("k", 999))
+    running.stdin.flush()
+    for _ in range(300):
+        assert running.stdout.readline()
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    found = fresh("audit", "verify", "--json")
+    assert (found.code, found.json["intact"]) == (0, True)
+    assert fresh.sql(_OPEN) == [{"n": 0}]
+    interrupted = fresh("audit", "search", "--text", "interrupted", "--json").lines
+    assert 1 <= len(interrupted) <= 4
+    assert {event["event_type"] for event in interrupted} == {"tool_invocation_end"}
+    assert "builtin:shell_exec" in {event["context"]["tool"] for event in interrupted}
+    assert fresh("doctor", "--json").code == 0
+
+
+@pytest.mark.requirement("C8.2", "C8.1")
+def test_a_tool_that_calls_itself_reaches_the_depth_limit(fresh: Cli, tmp_path: Path) -> None:
+    fresh.configure(
+        f"[tools.shell_exec]\nprograms = [{json.dumps(sys.executable)}]\n"
+        'env = ["OPENFANG_HOME", "PYTHONPYCACHEPREFIX"]'
+    )
+    plan = tmp_path / "plan"
+    plan.write_text("recursion")
+    spec = fresh("spec", "freeze", str(plan)).out.strip()
+    arguments = tmp_path / "arguments.json"
+    again = ("tools", "call", "shell_exec", "--spec", spec, "--args-file", str(arguments))
+    arguments.write_text(json.dumps({"command": fresh.command(*again)}))
+    ran = fresh(*again)
+    assert ran.code == 4
+    assert "Exit code: 3" in ran.out
+    started = fresh.sql(
+        "SELECT context->>'depth' AS depth FROM task_audits"
+        " WHERE event_type = 'tool_invocation_start' ORDER BY audit_id"
+    )
+    assert [row["depth"] for row in started] == [1, 2, 3, 4, 5]
+    (refused,) = fresh("audit", "search", "--event", "policy_violation", "--json").lines
+    assert refused["payload"]["rule"] == "recursion_limit"
+    assert refused["context"]["depth"] == 6
+    traces = fresh.sql(
+        "SELECT DISTINCT context->>'trace' AS trace FROM task_audits WHERE trace <> ''"
+    )
+    assert len(traces) == 1
+
+
+@pytest.mark.requirement("C8.1")
+def test_the_trace_of_the_environment_is_kept(make_home: Callable[[], Cli]) -> None:
+    openfang = make_home()
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    env = {
+        "TRACEPARENT": f"00-{trace}-b7ad6b7169203331-01",
+        "X_OPENSTARRY_TRACE_ID": "a trace of theirs".replace(" ", "-"),
+    }
+    body = openfang.call("system_time", env=env).json
+    (start, *_) = openfang("audit", "search", "--call", body["call_id"], "--json").lines
+    assert start["context"]["trace"] == trace
+    assert start["context"]["x-openstarry-trace-id"] == "a-trace-of-theirs"

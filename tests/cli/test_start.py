@@ -1,0 +1,178 @@
+"""What starts, how fast, and what it imports."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import openfang as package
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Cli
+
+pytestmark = pytest.mark.requirement("C19.1")
+
+_HEAVY = {"cyclopts", "rich", "pydantic", "orjson", "yaml", "anyio", "aiohttp", "cryptography"}
+_IMPORTED = """
+import sys
+sys.argv = {argv!r}
+try:
+    from openfang.__main__ import main
+    main()
+finally:
+    print(" ".join(sys.modules), file=sys.stderr)
+"""
+
+
+def imported(openfang: Cli, *arguments: str) -> set[str]:
+    script = _IMPORTED.format(argv=["openfang", *arguments])
+    done = subprocess.run(
+        (sys.executable, "-c", script),
+        capture_output=True,
+        env=openfang.environment(),
+        check=True,
+    )
+    return set(done.stderr.decode().split())
+
+
+def test_the_version_is_told_without_the_command_library(openfang: Cli) -> None:
+    assert openfang("--version").out == f"{__version__}\n"
+    assert not imported(openfang, "--version") & _HEAVY
+
+
+def test_listing_tools_to_a_pipe_imports_nothing_that_it_does_not_use(openfang: Cli) -> None:
+    unused = {"rich", "yaml", "aiohttp", "cryptography.hazmat.primitives.asymmetric.ed25519"}
+    assert not imported(openfang, "tools", "list") & unused
+
+
+def test_help_imports_no_command(openfang: Cli) -> None:
+    assert not {name for name in imported(openfang, "--help") if name.startswith("openfang.app")}
+
+
+def cpu_seconds(run: Callable[[], object]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_commands_start_soon(openfang: Cli) -> None:
+    # Twice what was measured on a quiet machine: a busy one must not fail the test.
+    assert min(cpu_seconds(lambda: openfang("--version")) for _ in range(3)) < 0.2
+    assert min(cpu_seconds(lambda: openfang("tools", "list")) for _ in range(3)) < 1.2
+
+
+def test_help_names_every_command(openfang: Cli) -> None:
+    ran = openfang("--help")
+    assert ran.code == 0
+    groups = ("approvals", "audit", "config", "keys", "results", "spec", "tools")
+    for word in (*groups, "completion", "demo", "doctor", "explain", "init"):
+        assert f" {word} " in ran.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_knows_the_commands(openfang: Cli, shell: str) -> None:
+    ran = openfang("completion", shell)
+    assert ran.code == 0
+    assert "approvals" in ran.out
+    assert "--args-file" in ran.out
+
+
+def test_a_bash_completion_script_is_valid_bash(openfang: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "completion"
+    script.write_text(openfang("completion", "bash").out)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nothing",),
+        ("tools", "call"),
+        ("tools", "call", "system_time", "--bogus"),
+        ("tools", "call", "system_time", "--mode", "dreaming"),
+        ("tools", "call", "system_time", "--wait", "nan"),
+        ("tools", "call", "system_time", "--blacklist", "fs.eat"),
+        ("tools", "call", "system_time", "--args", "{}", "--args-file", "-"),
+        ("tools", "list", "--risk", "SOME"),
+        ("audit", "tail", "-n", "0"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_exit_2(openfang: Cli, arguments: tuple[str, ...]) -> None:
+    ran = openfang(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert "way out: " in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_command_line_that_is_not_text_is_wrong_usage(openfang: Cli) -> None:
+    command = [os.fsencode(word) for word in openfang.command("tools", "call")] + [
+        b"\xff",
+        b"--json",
+    ]
+    done = subprocess.run(command, capture_output=True, env=openfang.environment(), check=False)
+    assert done.returncode == 2
+    assert b"UTF-8" in done.stderr
+
+
+def test_without_a_home_every_command_says_how_to_make_one(openfang: Cli, tmp_path: Path) -> None:
+    ran = openfang("tools", "list", env={"OPENFANG_HOME": str(tmp_path / "none")})
+    assert ran.code == 1
+    assert "openfang init" in ran.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_init_makes_a_home_once(openfang: Cli, tmp_path: Path) -> None:
+    elsewhere = {"OPENFANG_HOME": str(tmp_path / "new")}
+    first = openfang("init", env=elsewhere)
+    key = (tmp_path / "new/key").read_bytes()
+    second = openfang("init", env=elsewhere)
+    assert (first.code, second.code) == (0, 0)
+    assert "The home is made." in first.out
+    assert str(tmp_path / "new/key") in first.out
+    assert first.out.count("  openfang ") == 3
+    assert "nothing was changed" in second.out
+    assert (tmp_path / "new/key").read_bytes() == key
+    assert (tmp_path / "new/key").stat().st_mode & 0o777 == 0o600
+
+
+def test_ctrl_c_ends_a_command_with_130_and_leaves_the_home_in_order(openfang: Cli) -> None:
+    running = openfang.start("tools", "batch", "-")
+    assert running.stdin
+    assert running.stdout
+    running.stdin.write(b'{"tool": "system_time"}\n')
+    running.stdin.flush()
+    running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert b"Traceback" not in errors
+    assert openfang.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
+
+
+def test_the_public_names_are_sorted_and_there(openfang: Cli) -> None:
+    assert openfang.home
+    assert dir(package) == sorted(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name)
+    with pytest.raises(AttributeError):
+        _ = package.nothing  # type: ignore[attr-defined]
+
+
+def test_importing_the_package_imports_none_of_it(openfang: Cli) -> None:
+    script = "import sys, openfang; print([n for n in sys.modules if n.startswith('openfang')])"
+    done = subprocess.run(
+        (sys.executable, "-c", script), capture_output=True, env=openfang.environment(), check=True
+    )
+    assert done.stdout.decode().strip() == "['openfang.version', 'openfang']"
