@@ -1,12 +1,19 @@
-"""The real command, as a child process, on a home of the tests' own."""
+"""The real command, as a child process, on a home of the tests' own.
+
+Most commands are forked from a process that has everything imported (`zygote.py`); `whole` starts a
+new interpreter, as a person's shell does.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +21,7 @@ import pytest
 from openfang.app.home import init_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _SECONDS = 60
 
@@ -29,7 +35,7 @@ class Ran:
     err: str
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever the command printed
+    def json(self) -> Any:
         return json.loads(self.out)
 
     @property
@@ -38,15 +44,52 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class Zygote:
+    """Runs one command after the other, each in a process of its own."""
+
+    connection: socket.socket
+
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], stdin: bytes) -> Ran:
+        request = json.dumps({"arguments": arguments, "environment": environment}).encode()
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            files = [given.fileno(), out.fileno(), err.fileno()]
+            socket.send_fds(self.connection, [request], files)
+            code = int(self.connection.recv(100))
+            out.seek(0)
+            err.seek(0)
+            return Ran(code, out.read().decode(), err.read().decode())
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(_SECONDS)
+    program = Path(__file__).with_name("zygote.py")
+    with ours:
+        with theirs:
+            running = subprocess.Popen(
+                [sys.executable, program, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            )
+        yield Zygote(ours)
+    running.wait(timeout=_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
 class Cli:
     """Runs `openfang` on one home. Calling it runs one command to its end."""
 
     home: Path
     pycache: Path
+    zygote: Zygote
 
     def __call__(
         self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
     ) -> Ran:
+        return self.zygote.run(arguments, self.environment(env), stdin.encode())
+
+    def whole(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
         done = subprocess.run(
             self.command(*arguments),
             input=stdin.encode(),
@@ -82,7 +125,7 @@ class Cli:
 
     def call(
         self, tool: str, /, *options: str, env: Mapping[str, str] | None = None, **arguments: Any
-    ) -> Ran:  # noqa: ANN401 - any JSON
+    ) -> Ran:
         return self(
             "tools", "call", tool, "--json", "--args", json.dumps(arguments), *options, env=env
         )
@@ -91,7 +134,7 @@ class Cli:
         lines = "\n".join(json.dumps(call) for call in calls)
         return self("tools", "batch", "-", *options, stdin=lines)
 
-    def sql(self, query: str) -> Any:  # noqa: ANN401 - rows of any kind
+    def sql(self, query: str) -> Any:
         return self("audit", "sql", query, "--json").json
 
     def configure(self, text: str) -> None:
@@ -101,14 +144,14 @@ class Cli:
 
 
 @pytest.fixture(scope="session")
-def make_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Cli]:
+def make_home(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Callable[[], Cli]:
     """Make as many homes as a test wants."""
     pycache = tmp_path_factory.getbasetemp().parent / "pycache"
 
     def make() -> Cli:
         home = tmp_path_factory.mktemp("cli") / "home"
         init_home(home, {"HOME": str(home.parent)})
-        return Cli(home, pycache)
+        return Cli(home, pycache, zygote)
 
     return make
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import Cli
 
@@ -86,8 +87,9 @@ def test_a_process_killed_in_the_middle_leaves_no_call_without_an_ending(
 
 @pytest.mark.requirement("C8.2", "C8.1")
 def test_a_tool_that_calls_itself_reaches_the_depth_limit(fresh: Cli, tmp_path: Path) -> None:
+    program = Path(sys.executable)
     fresh.configure(
-        f"[tools.shell_exec]\nprograms = [{json.dumps(sys.executable)}]\n"
+        f"[tools.shell_exec]\nprograms = [{json.dumps(program.name)}]\n"
         'env = ["OPENFANG_HOME", "PYTHONPYCACHEPREFIX"]'
     )
     plan = tmp_path / "plan"
@@ -95,8 +97,8 @@ def test_a_tool_that_calls_itself_reaches_the_depth_limit(fresh: Cli, tmp_path: 
     spec = fresh("spec", "freeze", str(plan)).out.strip()
     arguments = tmp_path / "arguments.json"
     again = ("tools", "call", "shell_exec", "--spec", spec, "--args-file", str(arguments))
-    arguments.write_text(json.dumps({"command": fresh.command(*again)}))
-    ran = fresh(*again)
+    arguments.write_text(json.dumps({"command": [program.name, *fresh.command(*again)[1:]]}))
+    ran = fresh.whole(*again, env={"PATH": f"{program.parent}:{os.environ['PATH']}"})
     assert ran.code == 4
     assert "Exit code: 3" in ran.out
     started = fresh.sql(

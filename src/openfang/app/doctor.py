@@ -140,7 +140,7 @@ def _clock(database: Database, now: int) -> Check:
 
 def _leftovers(database: Database, home: Home) -> Check:
     gone = sum(1 for _ in vanished(database, home.processes, me=""))
-    orphans = machine.abandoned()
+    orphans = machine.abandoned(home.workspace(""))
     if orphans:
         pids = " ".join(map(str, orphans))
         return _warn("processes", f"tools left these running: {pids}", f"kill {pids}")

@@ -102,21 +102,23 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def abandoned() -> list[int]:
-    """Find processes that one of our tools started and that outlived whoever ran the tool."""
-    return sorted(pid for pid in _own_processes() if _is_abandoned(pid))
+def abandoned(workspaces: Path) -> list[int]:
+    """Find processes that a tool started in these folders, and that outlived who ran the tool."""
+    folder = f"HOME={workspaces}/".encode()
+    return sorted(pid for pid in _processes() if _is_abandoned(pid, folder))
 
 
-def _own_processes() -> Iterator[int]:
+def _processes() -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             yield int(entry.name)
 
 
-def _is_abandoned(pid: int) -> bool:
+def _is_abandoned(pid: int, folder: bytes) -> bool:
     try:
-        marked = f"{MARK}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    return marked and int(status.rpartition(")")[2].split()[1]) == _INIT
+    ours = f"{MARK}=".encode() in environment and folder in environment
+    return ours and int(status.rpartition(")")[2].split()[1]) == _INIT

@@ -16,6 +16,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class Finished:
     timed_out: bool = False
 
 
-class Child:
+class Child(ABC):
     """A running child. What it says arrives in `received`, which a subclass provides."""
 
     process: subprocess.Popen[bytes]
@@ -103,9 +104,9 @@ class Child:
         self._outputs: list[_Output] = []
         self._input: _Input | None = None
 
+    @abstractmethod
     def received(self, fd: int, data: bytes) -> None:
         """Take what the child wrote to its standard output (1) or error (2)."""
-        raise NotImplementedError
 
     @property
     def returncode(self) -> int | None:
