@@ -91,6 +91,12 @@ def test_a_query_only_reads(used: Cli, query: str) -> None:
     assert used("audit", "verify").code == 0
 
 
+@pytest.mark.parametrize("after", ["-1", "99999999999999999999"])
+def test_a_number_that_no_record_has_is_wrong_usage(used: Cli, after: str) -> None:
+    assert used("audit", "search", "--after", after).code == 2
+    assert used("audit", "export", "--after", after).code == 2
+
+
 def test_a_query_comes_as_a_table_too(used: Cli) -> None:
     ran = used("audit", "sql", "SELECT event_type, COUNT(*) AS n FROM task_audits GROUP BY 1")
     assert ran.out.splitlines()[0].split() == ["EVENT_TYPE", "N"]

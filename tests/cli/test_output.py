@@ -16,6 +16,8 @@ from openfang.cli.errors import Usage
 from openfang.cli.options import seconds
 from openfang.cli.output import clean, first_sentence, one_line, table
 from openfang.cli.times import span
+from openfang.cli.tools import show
+from openfang.testing import foreign_tool
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -59,6 +61,18 @@ def test_spans_have_two_units_at_most() -> None:
     assert span(8 * 86_400 * second + 5) == "8d"
     assert span(0) == "over"
     assert span(2**62) == "never"
+
+
+@pytest.mark.requirement("C11.3")
+def test_a_tool_that_is_held_back_is_shown_with_what_changed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tool = foreign_tool("send", description="Send it.\x1b[2J", hold="its definition changed")
+    show(tool, '-  "Send it."\n+  "Send it to me."')
+    captured = capsys.readouterr()
+    assert "Send it.\\x1b[2J" in captured.out
+    assert '+  "Send it to me."' in captured.out
+    assert f"openfang tools accept {tool.id}" in captured.err
 
 
 def on_a_terminal(openfang: Cli, *arguments: str, columns: int, **env: str) -> str:

@@ -161,6 +161,26 @@ def test_ctrl_c_ends_a_command_with_130_and_leaves_the_home_in_order(openfang: C
     assert openfang.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_closed_streams_are_no_trouble(openfang: Cli, closed: str) -> None:
+    command = " ".join(openfang.command("tools", "call", "system_time", "--args-file", "-"))
+    done = subprocess.run(
+        ["bash", "-c", f"echo '{{}}' | {command} {closed}"],
+        env=openfang.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == (2 if closed == "<&-" else 0)
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_system_that_refuses_is_a_sentence_and_exit_1(fresh: Cli) -> None:
+    (fresh.home / "checkpoints").write_text("a file where a folder should be")
+    ran = fresh("tools", "call", "system_time")
+    assert ran.code == 1
+    assert ran.err.splitlines()[-2].startswith("error: The system refuses: ")
+
+
 def test_the_public_names_are_sorted_and_there(openfang: Cli) -> None:
     assert openfang.home
     assert dir(package) == sorted(package.__all__)

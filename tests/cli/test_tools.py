@@ -63,8 +63,10 @@ def test_a_disabled_tool_leaves_the_list_and_is_refused_by_the_first_gate(fresh:
     assert (ran.code, ran.json["detail"]) == (3, "Policy violation: Tool is disabled")
 
 
-def test_a_tool_that_is_not_held_back_can_be_accepted_without_effect(openfang: Cli) -> None:
+def test_accepting_is_for_tools_that_exist_and_for_administrators(openfang: Cli) -> None:
     assert openfang("tools", "accept", "nothing_such").code == 3
+    other = {"OPENFANG_API_KEY": openfang("keys", "create", "someone").out.strip()}
+    assert openfang("tools", "accept", "file_read", env=other).code == 3
 
 
 @pytest.mark.requirement("C12.5")

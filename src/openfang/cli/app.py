@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Parameter
 
-from openfang.cli.errors import INTERRUPTED, USAGE, report, report_usage
+from openfang.cli.errors import INTERRUPTED, report, report_usage
 from openfang.cli.logs import quiet_logs
-from openfang.core.errors import OpenFangError
+from openfang.core.errors import HomeError, OpenFangError
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -103,8 +105,8 @@ def build_app() -> App:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line. Whatever goes wrong is a sentence and an exit code."""
+    _open_streams()
     quiet_logs()
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -120,6 +122,16 @@ def run(arguments: Sequence[str]) -> int:
     return code
 
 
+def _open_streams() -> None:
+    """Whoever started us may have closed some of them; and no text may fail to be printed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _run(arguments: Sequence[str]) -> int:
     try:
         " ".join(arguments).encode()
@@ -131,6 +143,12 @@ def _run(arguments: Sequence[str]) -> int:
         return report_usage(str(error), error.command_chain or ())
     except OpenFangError as error:
         return report(error, as_json="--json" in arguments)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return report(_of_system(error), as_json="--json" in arguments)
 
 
-__all__ = ["USAGE", "build_app", "run"]
+def _of_system(error: OSError) -> HomeError:
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return HomeError(f"The system refuses: {what}.", way_out="openfang doctor")

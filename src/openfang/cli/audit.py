@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.25
 _MOST = 100_000
+_LAST = 2**62
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _HEADERS = ("number", "time", "event", "level", "caller", "tool", "what")
 
@@ -88,7 +89,7 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find records; every condition given must hold."""
-    most = _limit(limit, "--limit")
+    most, since = _limit(limit, "--limit"), _number(after)
 
     async def work(local: Local) -> list[AuditEvent]:
         wanted = Search(
@@ -99,7 +100,7 @@ def search(
             task_id=task,
             level=level,
             text=text,
-            after=after,
+            after=since,
             limit=most,
         )
         return await to_thread.run_sync(local.log.search, wanted)
@@ -111,6 +112,12 @@ def _limit(number: int, option: str) -> int:
     if not 1 <= number <= _MOST:
         raise Usage(f"{option} is {number}.", way_out=f"a number from 1 to {_MOST}")
     return number
+
+
+def _number(after: int) -> int:
+    if not 0 <= after <= _LAST:
+        raise Usage(f"--after is {after}.", way_out="the number of a record")
+    return after
 
 
 def _tool_id(local: Local, name: str) -> str:
@@ -240,9 +247,10 @@ def export(
     Args:
         file: Where to; `-`, the default, is standard output.
     """
+    since = _number(after)
 
     async def work(local: Local) -> int:
-        return await to_thread.run_sync(_export, local, file, after)
+        return await to_thread.run_sync(_export, local, file, since)
 
     count = on_home(work)
     note(f"{count} records exported")

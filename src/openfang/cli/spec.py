@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from openfang.cli.errors import Usage
 from openfang.cli.options import STDIN, File, Json, plain_name, read_input
 from openfang.cli.output import entry, note, print_json, say
 from openfang.cli.session import on_home, read_home
@@ -30,6 +31,8 @@ def freeze(
         file: The plan; `-` is standard input.
     """
     content = read_input(file)
+    if not content.strip():
+        raise Usage(f"{file} is empty: there is no plan in it.", way_out="write down what is meant")
     called = name or ("stdin" if file == STDIN else Path(file).name)
     plain_name(project, "project")
     spec = on_home(lambda local: local.admin.freeze_spec(called, content, project))

@@ -103,10 +103,11 @@ def show_tool(name: str, /, *, as_json: Json = False) -> None:
     if as_json:
         print_json({**tool_body(tool), "output_schema": tool.output_schema, "diff": difference})
     else:
-        _show(tool, difference)
+        show(tool, difference)
 
 
-def _show(tool: Tool, difference: str) -> None:
+def show(tool: Tool, difference: str) -> None:
+    """Print all of a tool; if it is held back, how it differs from what was accepted."""
     shown = {
         "name": tool.wire_name,
         "id": tool.id,

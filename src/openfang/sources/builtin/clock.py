@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from anyio import to_thread
+
 from openfang.core.results import Result, error_result, text_result
 from openfang.core.tools import Risk
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
@@ -35,7 +37,7 @@ def clock_tools(now: Callable[[], int]) -> Sequence[Builtin]:
     async def system_time(admitted: Admitted) -> Result:
         wanted = admitted.call.arguments.get("timezone", "UTC")
         try:
-            zone = UTC if wanted == "UTC" else ZoneInfo(wanted)
+            zone = UTC if wanted == "UTC" else await to_thread.run_sync(ZoneInfo, wanted)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return error_result(f"Error: There is no time zone {wanted}.")
         moment = datetime.fromtimestamp(now() / 1e9, zone)

@@ -8,6 +8,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from openfang.core.errors import PolicyViolation
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
@@ -80,7 +82,7 @@ class _Shell:
         argv = self._argv(arguments["command"])
         _check_grant(admitted.call.caller.grants.shell, argv)
         folder = self.workspace(admitted.call.caller.space)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await to_thread.run_sync(lambda: folder.mkdir(mode=0o700, parents=True, exist_ok=True))
         wanted = arguments.get("timeout_seconds", self.limits.timeout)
         launch = Launch(
             argv=argv,
