@@ -67,7 +67,9 @@ def test_spans_have_two_units_at_most() -> None:
 def test_a_tool_that_is_held_back_is_shown_with_what_changed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tool = foreign_tool("send", description="Send it.\x1b[2J", hold="its definition changed")
+    tool = foreign_tool(
+        "mail", "send", description="Send it.\x1b[2J", hold="its definition changed"
+    )
     show(tool, '-  "Send it."\n+  "Send it to me."')
     captured = capsys.readouterr()
     assert "Send it.\\x1b[2J" in captured.out

@@ -29,7 +29,7 @@ def test_the_table_names_a_test_that_exists_or_a_part_to_come(key: str, test: st
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    assert name in {node.name for node in tree.body if isinstance(node, functions)}, key
+    assert name in {node.name for node in ast.walk(tree) if isinstance(node, functions)}, key
 
 
 def test_no_part_to_come_is_named_in_vain() -> None:

@@ -155,9 +155,13 @@ class TestMemory:
 @contextmanager
 def website() -> Generator[str]:
     """A real page on loopback."""
+    stopped = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/slow":
+                stopped.wait(5)
+                return
             body = PAGE.encode() if self.path == "/" else b'{"a": 1}'
             self.send_response(200)
             kind = "text/html" if self.path == "/" else "application/json"
@@ -175,6 +179,7 @@ def website() -> Generator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
+        stopped.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -215,6 +220,18 @@ class TestWeb:
         for url in ("http://127.0.0.1:9/", "http://2130706433:9/", "http://[::1]:9/"):
             result = await app.call("web_fetch", url=url)
             assert result.is_error, url
+
+    async def test_a_page_is_cut_at_its_limit_and_has_so_much_time(self, tmp_path: Path) -> None:
+        config = "[tools.web_fetch]\nallow_private = true\nmax_bytes = 5\ntimeout_secs = 0.2\n"
+        with website() as url:
+            async with open_test_app(tmp_path / "home", config=config) as app:
+                cut = await app.call("web_fetch", url=f"{url}/data")
+                slow = await app.call("web_fetch", url=f"{url}/slow")
+        assert '{"a":' in cut.text
+        assert "1}" not in cut.text
+        assert "cut at the limit" in cut.text
+        assert slow.is_error
+        assert "within 0.2 s" in slow.text
 
     async def test_the_network_grants_are_enforced(self, tmp_path: Path) -> None:
         async with surfing(tmp_path / "home") as (app, url):
@@ -308,6 +325,18 @@ class TestShell:
                 result = await app.call("shell_exec", command="sleep 60", timeout_seconds=0.2)
         assert result.is_error
         assert result.structured["timed_out"]
+
+    async def test_the_operator_sets_time_and_variables(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PASSED_ON", "yes")
+        config = f'{SHELL}timeout_secs = 0.2\nenv = ["PASSED_ON", "NOT_SET"]\n'
+        async with shell(tmp_path / "home", config) as app:
+            with anyio.fail_after(20):
+                late = await app.call("shell_exec", command="sleep 60", timeout_seconds=50)
+            shown = await app.call("shell_exec", command="env")
+        assert late.structured["timed_out"]
+        assert "PASSED_ON=yes" in shown.text
 
 
 class TestClock:
