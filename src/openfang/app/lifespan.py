@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+import logging
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from anyio import to_thread
 from openfang.app.build import Parts, build
 from openfang.audit import notary
 from openfang.audit.notary import Notary
+from openfang.core.errors import AuditUnavailable, OpenFangError
 from openfang.core.events import TOOL_INVOCATION_END, Record
 from openfang.core.results import Outcome
 from openfang.storage.log import open_calls
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from openfang.core.ports import Clock
     from openfang.storage.writer import Head
 
+_log = logging.getLogger("openfang.audit")
 _INTERRUPTED = "the process ended before the call did"
 
 
@@ -133,7 +136,13 @@ class _Seal:
             await self.sign()
 
     async def sign(self) -> None:
-        """Sign the head if it moved."""
+        """Sign the head if it moved. What cannot be kept now (a full disk) is signed later."""
+        try:
+            await self._sign()
+        except (OSError, OpenFangError) as error:
+            _log.warning("No checkpoint could be kept: %s", error)
+
+    async def _sign(self) -> None:
         head = self.parts.writer.head
         if head.seq == self.signed:
             return
@@ -151,4 +160,5 @@ class _Seal:
         await self.sign()
         process = self.parts.broker.process
         if process.known:
-            await self.parts.broker.append((), (process.end(),))
+            with suppress(AuditUnavailable):  # then the next start finds no open call of ours
+                await self.parts.broker.append((), (process.end(),))
