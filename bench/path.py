@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bench.figures import Figure, cpu_per, cpu_seconds
+from openfang.core.calls import Call
 from openfang.core.ids import Kind
 from openfang.core.results import text_result
 from openfang.core.tools import Risk
@@ -29,9 +30,12 @@ def bare() -> object:
 async def cpu_of_calls(app: OpenApp, callers: int) -> float:
     """Microseconds of CPU per call, the best of three rounds."""
 
+    caller, context = app.caller, app.make(TOOL, {}).context
+    invoke = app.parts.pipeline.invoke
+
     async def calls() -> None:
         for _ in range(CALLS // callers):
-            await app.call(TOOL)
+            await invoke(Call(tool=TOOL, caller=caller, context=context))
 
     rounds: list[float] = []
     for _ in range(3):

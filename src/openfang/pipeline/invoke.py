@@ -174,7 +174,7 @@ class Pipeline:
         call = trail.call
         context = self._context(trail)
         begun = [
-            records.decision(call, context, trail.decided.verdicts),
+            records.decision(call, context, trail.decided),
             records.start(call, admitted.tool, context, self._arguments(trail), trail.labels),
         ]
         began, first = self.clock.monotonic(), 0
@@ -280,7 +280,7 @@ class Pipeline:
         context = self._context(trail)
         written: list[Line] = []
         if trail.decided.verdicts:
-            written.append(records.decision(trail.call, context, trail.decided.verdicts))
+            written.append(records.decision(trail.call, context, trail.decided))
         if not isinstance(refusal, Parked):
             written.append(records.refusal(trail.call, context, refusal, self.audit.redact))
         if written:

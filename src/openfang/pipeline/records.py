@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from openfang.core.errors import CallRefused
     from openfang.core.events import Level
     from openfang.core.tools import Tool
+    from openfang.policy.engine import Decided
 
 Redact: TypeAlias = "Callable[[str], str]"
 _LEVELS: dict[Outcome, Level] = {
@@ -77,20 +78,18 @@ def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
     return context
 
 
-def decision(call: Call, context: str, verdicts: tuple[Verdict, ...]) -> Line:
+def decision(call: Call, context: str, decided: Decided) -> Line:
     """Every gate's verdict, once per call."""
-    task = call.context.task_id or ""
-    return Line(POLICY_DECISION, "info", call.id, task, _decision_text(verdicts), context)
+    return _line(POLICY_DECISION, "info", call, _decision_text(decided), context)
 
 
-@lru_cache(maxsize=1024)
-def _decision_text(verdicts: tuple[Verdict, ...]) -> str:
-    words = {verdict.verdict for verdict in verdicts}
-    outcome = "deny" if "deny" in words else "ask" if "ask" in words else "allow"
+@lru_cache(maxsize=64)
+def _decision_text(decided: Decided) -> str:
     gates = [
-        {key: value for key, value in _verdict_fields(verdict) if value} for verdict in verdicts
+        {key: value for key, value in _verdict_fields(verdict) if value}
+        for verdict in decided.verdicts
     ]
-    return orjson.dumps({"decision": outcome, "gates": gates}).decode()
+    return orjson.dumps({"decision": decided.outcome, "gates": gates}).decode()
 
 
 def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:

@@ -22,13 +22,20 @@ CUSTOM_GATE_SECONDS = 0.1
 _log = logging.getLogger("openfang.policy")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """What the gates said together."""
+    """What the gates said together. The one that allows everything is always the same object."""
 
     verdicts: tuple[Verdict, ...]
     denied: Verdict | None = None
     asked: tuple[Verdict, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The decision in one word."""
+        if self.denied:
+            return "deny"
+        return "ask" if self.asked else "allow"
 
 
 @dataclass(frozen=True, slots=True)
