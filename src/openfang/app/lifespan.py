@@ -142,7 +142,7 @@ class _Seal:
         try:
             await self._sign()
         except (OSError, OpenFangError) as error:
-            _log.error("No checkpoint could be kept: %s", error)  # noqa: TRY400 - a sentence is enough
+            _log.error("No checkpoint could be kept: %s", error)
 
     async def _sign(self) -> None:
         head = self.parts.writer.head
