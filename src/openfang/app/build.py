@@ -13,6 +13,7 @@ from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
 from openfang.config.load import load
 from openfang.core.errors import HomeError
+from openfang.core.events import TOOL_HELD, Record
 from openfang.core.ids import Kind
 from openfang.guard.breaker import BreakerLimits, Breakers
 from openfang.guard.loops import LoopLimits, Loops
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from openfang.app.home import Home
     from openfang.config.models import Config
     from openfang.core.ports import Clock, ToolSource
+    from openfang.registry.pins import Changed
 
 _SECOND = 1_000_000_000
 
@@ -81,13 +83,23 @@ class Parts:
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
         self.sources[kind, source.name] = source
+        known = self.registry.snapshot.held
         self.registry.refresh(f"{kind.value}:{source.name}", source)
+        held = self.registry.snapshot.held
+        records = [_held(tool, held[tool]) for tool in held if tool not in known]
+        if records:
+            self.writer.write_blocking(self.broker.unit(records))
 
     def close(self) -> None:
         """Give every file back."""
         self.writer.close()
         self.broker.process.release()
         self.database.close()
+
+
+def _held(tool: str, change: Changed) -> Record:
+    payload = {"was": change.pin.digest, "now": change.digest, "diff": change.diff}
+    return Record(event=TOOL_HELD, level="warning", payload=payload, context={"tool": tool})
 
 
 def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None) -> Parts:

@@ -24,7 +24,6 @@ KEY_REVOKED = "key_revoked"
 SPEC_FROZEN = "spec_frozen"
 TOOL_HELD = "tool_held"
 TOOL_ACCEPTED = "tool_accepted"
-PEER_TOOL_CALL = "EXEC:TOOL_CALL"
 
 EVENT_KINDS = frozenset(
     {
@@ -40,7 +39,6 @@ EVENT_KINDS = frozenset(
         SPEC_FROZEN,
         TOOL_HELD,
         TOOL_ACCEPTED,
-        PEER_TOOL_CALL,
     }
 )
 

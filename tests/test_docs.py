@@ -1,0 +1,49 @@
+"""The docs cannot fall behind: commands, events and error codes are all told of."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import openfang
+from openfang.cli.app import _COMMANDS, _GROUPS
+from openfang.core.errors import OpenFangError
+from openfang.core.events import EVENT_KINDS
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def told(page: str) -> set[str]:
+    """Everything that stands in backticks in the first column of the page's tables."""
+    rows = re.findall(r"^\| (.*?) \|", (DOCS / page).read_text(), re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"`([^`]+)`", row)}
+
+
+def all_errors(kind: type[OpenFangError]) -> set[type[OpenFangError]]:
+    return {kind}.union(*(all_errors(child) for child in kind.__subclasses__()))
+
+
+@pytest.fixture(scope="module")
+def everything_imported() -> None:
+    for module in pkgutil.walk_packages(openfang.__path__, "openfang."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def test_every_command_is_told_of_and_no_other() -> None:
+    grouped = {f"{group} {name}" for group, (_, names) in _GROUPS.items() for name in names}
+    assert told("cli.md") == grouped | set(_COMMANDS)
+
+
+def test_every_event_is_told_of() -> None:
+    assert told("audit.md") == EVENT_KINDS
+
+
+@pytest.mark.usefixtures("everything_imported")
+def test_every_error_code_is_told_of_and_no_other() -> None:
+    codes = {kind.code for kind in all_errors(OpenFangError) if kind.__module__ != __name__}
+    assert told("errors.md") == codes
