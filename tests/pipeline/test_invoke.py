@@ -26,6 +26,7 @@ from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
 from openfang.core.trace import read_chain
+from openfang.policy.context import Wish
 from openfang.storage.log import rows
 from openfang.testing import OpenApp, TableSource, open_test_app
 
@@ -377,3 +378,39 @@ async def test_explaining_changes_nothing(app: OpenApp, source: TableSource) -> 
     ]
     assert app.parts.writer.head == before
     assert source.reached == 0
+
+
+@pytest.mark.requirement("C7.11")
+async def test_a_tool_that_times_out_by_itself_has_failed_not_run_out_of_its_time(
+    app: OpenApp, source: TableSource
+) -> None:
+    async def impatient(_: Mapping[str, Any]) -> str:
+        raise TimeoutError
+
+    source.put("impatient", HARMLESS, impatient)
+    app.add(source)
+    with pytest.raises(SourceFailed):
+        await app.call("mcp:demo:impatient")
+
+
+@pytest.mark.requirement("C9.1")
+async def test_a_tool_that_fails_leaves_its_labels_in_the_run_too(
+    app: OpenApp, source: TableSource
+) -> None:
+    source.put("far", {**HARMLESS, "labels": Labels.EXTERNAL_NETWORK}, broken)
+    app.add(source)
+    with pytest.raises(SourceFailed):
+        await app.invoke(app.make("mcp:demo:far", {}, run="run-9"))
+    with pytest.raises(Parked):
+        await app.invoke(app.make("mcp:demo:act", {"command": "ls"}, run="run-9"))
+
+
+@pytest.mark.requirement("C13.4")
+async def test_what_a_caller_says_of_its_task_is_redacted_too(app: OpenApp) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    wish = Wish(task_id=f"task {secret}", project_id=secret)
+    with pytest.raises(PolicyViolation):
+        await app.invoke(app.make("mcp:demo:echo", {}, wish=wish, run=secret))
+    text = str([(event.task_id, event.payload, event.context) for event in await events(app)])
+    assert secret not in text
+    assert "task [redacted:" in text

@@ -94,7 +94,7 @@ class Pipeline:
 
     async def invoke(self, call: Call) -> Result:
         """Take one call through every step; the first refusal ends it."""
-        trail = _Trail(call)
+        trail = _Trail(self._told(call))
         try:
             try:
                 admitted = await self._admit(trail)
@@ -104,6 +104,14 @@ class Pipeline:
             return await self._run(trail, admitted)
         finally:
             self._leave(trail)
+
+    def _told(self, call: Call) -> Call:
+        """What a caller says of its task goes into the log, and may hold anything."""
+        task = call.context.task_id
+        if task is None:
+            return call
+        clean = self.audit.redact(task[:_LONGEST_TASK])
+        return replace(call, context=replace(call.context, task_id=clean))
 
     def _leave(self, trail: _Trail) -> None:
         """Count the call out; one that never ran has proved nothing to its source's breaker."""
@@ -187,7 +195,8 @@ class Pipeline:
             raise
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                last = await self._finish(trail, began, None, error=error)
+                stored = self.runs.absorb(call, admitted.tool.labels)
+                last = await self._finish(trail, began, None, error=error, stored=stored)
                 if isinstance(error, CallFailed):
                     error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
             raise
@@ -217,22 +226,15 @@ class Pipeline:
 
     async def _within(self, source: ToolSource, admitted: Admitted) -> Result:
         tool = admitted.tool
+        # asyncio's own: anyio.fail_after costs three times as much, on every call.
+        deadline = asyncio.timeout(admitted.timeout)
         try:
-            # asyncio's own: anyio.fail_after costs three times as much, on every call.
-            async with asyncio.timeout(admitted.timeout):
+            async with deadline:
                 result = await source.execute(admitted)
-        except TimeoutError:
-            failure: CallFailed = CallTimedOut(
-                f"{tool.id} did not answer within {admitted.timeout:g} s.",
-                way_out="tools.timeout_secs, or the server's timeout_secs, raises the limit",
-            )
         except CallFailed as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - a source is somebody else's code
-            _log.exception("%s broke", tool.id)
-            failure = SourceFailed(
-                f"{tool.id} broke: {type(error).__name__}.", way_out="see the log"
-            )
+            failure = _timed_out(admitted) if deadline.expired() else _broke(tool, error)
         except BaseException:
             self.guards.abandoned(tool, self.clock.monotonic())
             raise
@@ -293,8 +295,7 @@ class Pipeline:
             text = orjson.dumps(
                 records.context_of(call, trail.tool, self.audit.process.id)
             ).decode()
-            ours = trail.tool is not None and call.run is None and call.chain.starry_id is None
-            trail.context = text if ours else self.audit.redact(text)
+            trail.context = text if _is_ours(trail) else self.audit.redact(text)
         return trail.context
 
     def validator(self, tool: Tool) -> Validator:
@@ -309,8 +310,29 @@ class Pipeline:
 
 
 _SHORTEST_SECRET = 12
+_LONGEST_TASK = 200
 _FLOW_ALLOWED = Verdict("flow", "allow")
 _CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
+
+
+def _is_ours(trail: _Trail) -> bool:
+    """Whether nothing in a call's context was written by somebody else."""
+    call = trail.call
+    foreign = (call.run, call.chain.starry_id, call.context.spec_hash, call.context.excess)
+    return trail.tool is not None and not any(foreign) and not call.chain.ancestors
+
+
+def _timed_out(admitted: Admitted) -> CallFailed:
+    return CallTimedOut(
+        f"{admitted.tool.id} did not answer within {admitted.timeout:g} s.",
+        way_out="tools.timeout_secs, or the server's timeout_secs, raises the limit",
+    )
+
+
+def _broke(tool: Tool, error: Exception) -> CallFailed:
+    """Other people's errors go to the log; the caller hears only their kind."""
+    _log.error("%s broke", tool.id, exc_info=error)
+    return SourceFailed(f"{tool.id} broke: {type(error).__name__}.", way_out="see the log")
 
 
 def _log_ending(trail: _Trail, ending: records.Ending) -> None:
