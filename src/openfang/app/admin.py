@@ -58,6 +58,7 @@ class Admin:
         found = next((key for key in self._in_force() if name in {key.id, key.name}), None)
         if found is None:
             raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
+        self._check_not_last(found)
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
         await self.parts.broker.append([record], (revoke(found.id, self._now()),))
         return found
@@ -68,6 +69,15 @@ class Admin:
 
     def _in_force(self) -> list[Key | AdminToken]:
         return [key for key in self.keys() if key.revoked_at is None]
+
+    def _check_not_last(self, key: Key | AdminToken) -> None:
+        """Somebody must be left who can manage the node."""
+        admins = [one.id for one in self._in_force() if isinstance(one, Key) and one.admin]
+        if admins == [key.id]:
+            raise Conflict(
+                f"{key.name} is the last administrator's key.",
+                way_out="first: openfang keys create NAME --admin",
+            )
 
     def _check_name(self, name: str) -> None:
         if name == "config" or any(key.name == name for key in self._in_force()):

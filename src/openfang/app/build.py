@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.app.clock import SystemClock
+from openfang.app.home import require_master_key
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import StoredNames, StoredPins
@@ -119,6 +120,7 @@ def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None)
 
 
 def _build(home: Home, config: Config, database: Database, clock: Clock) -> Parts:
+    require_master_key(home, config)
     master = MasterKey.open(home.path, keyring=config.secrets.keyring)
     secrets = SecretStore(home.path, master)
     redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])

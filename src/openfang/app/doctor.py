@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _LOW_DISK = 100_000_000
 _OTHERS = 0o077
-_MASTER_KEY = "master.key"
 
 
 class Health(Enum):
@@ -58,7 +57,10 @@ def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
 
 
 def _permissions(home: Home) -> list[Check]:
-    wanted = ((home.path, "700"), (home.key_file, "600"), (home.path / _MASTER_KEY, "600"))
+    wanted = ((home.path, "700"), (home.key_file, "600"), (home.master_key, "600"))
+    if not home.master_key.exists():
+        text = f"{home.master_key} is missing"
+        return [_fail("permissions", text, "restore it from a backup of the home")]
     open_to_others = [
         _fail(
             "permissions",

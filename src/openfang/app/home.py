@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import orjson
+
+from openfang.audit.chain import digest
 from openfang.config.load import load
 from openfang.core.errors import HomeError
+from openfang.core.events import KEY_CREATED
 from openfang.core.ids import new_id
 from openfang.core.keys import Key
 from openfang.host.secrets import MasterKey
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import open_home
 from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
 from openfang.storage.specs import insert_project
 from openfang.storage.state import Settings, put_setting
+from openfang.storage.writer import Line, Unit, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from pathlib import Path
 
     from openfang.config.models import Config
@@ -27,8 +35,6 @@ DEFAULT_PROJECT = "default"
 _FIRST_CONFIG = """\
 # OpenFang. Every key with its default: openfang config schema
 # What is written here is strict: an unknown key or a wrong type stops the start.
-
-log_level = "info"
 
 [policy]
 profile = "guided"  # "seed": the six gates as they stand
@@ -45,6 +51,11 @@ class Home:
     def key_file(self) -> Path:
         """The first key, an admin's."""
         return self.path / "key"
+
+    @property
+    def master_key(self) -> Path:
+        """What every other key of the node is derived from."""
+        return self.path / "master.key"
 
     @property
     def config_file(self) -> Path:
@@ -79,17 +90,14 @@ class Home:
 def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, bool]:
     """Make a home, or finish one that is half made; returns whether anything was new."""
     home = Home(path)
-    fresh = not home.key_file.exists()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not home.config_file.exists():
-            _write_private(home.config_file, _FIRST_CONFIG)
-        config = load(path, environ)
-        database = open_home(home.database(config))
-        try:
-            _found(home, database, config)
-        finally:
-            database.close()
+        path.chmod(0o700)
+        with _one_at_a_time(path):
+            fresh = not home.key_file.exists()
+            if not home.config_file.exists():
+                _write_private(home.config_file, _FIRST_CONFIG)
+            _found(home, load(path, environ))
     except OSError as error:
         raise HomeError(
             f"The home {path} cannot be made: {error.strerror}.",
@@ -98,29 +106,62 @@ def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, bool]:
     return home, fresh
 
 
-def _found(home: Home, database: Database, config: Config) -> None:
-    """Give the home its node, its first project and its first key, each only once."""
-    master = MasterKey.open(home.path, keyring=config.secrets.keyring)
-    connection = database.connection
-    connection.execute("BEGIN IMMEDIATE")
+@contextmanager
+def _one_at_a_time(path: Path) -> Generator[None]:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if Settings(database).get("node") is None:
-            connection.execute(*put_setting("node", f"node-{secrets.token_hex(4)}"))
-        connection.execute(*insert_project(DEFAULT_PROJECT))
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _found(home: Home, config: Config) -> None:
+    """Give the home its node, its first project and its first key, each only once."""
+    database = open_home(home.database(config))
+    try:
+        node = Settings(database).get("node")
+        if node is None:
+            node = f"node-{secrets.token_hex(4)}"
+            database.connection.execute(*put_setting("node", node))
+        else:
+            require_master_key(home, config)
+        database.connection.execute(*insert_project(DEFAULT_PROJECT))
+        master = MasterKey.open(home.path, keyring=config.secrets.keyring)
         if not home.key_file.exists():
-            _first_key(home, KeyStore(database, master.derive("api-keys")))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+            _first_key(home, KeyStore(database, master.derive("api-keys")), node)
+    finally:
+        database.close()
 
 
-def _first_key(home: Home, keys: KeyStore) -> None:
+def require_master_key(home: Home, config: Config) -> None:
+    """Refuse to go on without the key that everything was derived from."""
+    if not config.secrets.keyring and not home.master_key.exists():
+        raise HomeError(
+            f"{home.master_key} is missing: keys, secrets and checkpoints depend on it.",
+            way_out="restore it from a backup of the home",
+        )
+
+
+def _first_key(home: Home, keys: KeyStore, node: str) -> None:
+    """Make an administrator's key, on record like any other."""
     names = {key.name for key in keys.all()}
     name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
-    key = Key(id=new_id("key"), name=name, admin=True, projects=(DEFAULT_PROJECT,))
+    key = Key(
+        id=new_id("key"),
+        name=name,
+        admin=True,
+        projects=(DEFAULT_PROJECT,),
+        created_at=time.time_ns(),
+    )
     secret = new_secret(KEY_PREFIX)
-    keys.database.connection.execute(*keys.insert_key(key, secret))
+    payload = orjson.dumps({"key": key.id, "name": name, "admin": True, "by": "init"}).decode()
+    line = Line(KEY_CREATED, "info", "", "", payload, "{}")
+    writer = Writer(path=keys.database.path, node=node, digest=digest)
+    try:
+        writer.write_blocking(Unit((line,), (keys.insert_key(key, secret),)))
+    finally:
+        writer.close()
     _write_private(home.key_file, secret + "\n")
 
 

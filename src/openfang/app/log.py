@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openfang.app.identify import require_admin
 from openfang.core.events import AuditEvent
-from openfang.storage.log import QUERY_ROWS, Search, query, rows, search
+from openfang.storage.log import QUERY_ROWS, Search, Table, query, rows, search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from openfang.app.build import Parts
     from openfang.app.verify import Verification
     from openfang.core.calls import Caller
 
-__all__ = ["QUERY_ROWS", "Log", "Search"]
+__all__ = ["QUERY_ROWS", "Log", "Search", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Log:
         """Read every entry after this one, in order."""
         return map(AuditEvent.of, rows(self.parts.database.path, after=seq))
 
-    def sql(self, text: str) -> tuple[list[str], list[Sequence[Any]]]:
-        """Run one query that only reads; the columns' names, and at most `QUERY_ROWS` rows."""
+    def sql(self, text: str) -> list[Table]:
+        """Run queries that only read: of each the columns' names, and at most `QUERY_ROWS` rows."""
         return query(self.parts.database.path, text)
 
     def verify(self) -> Verification:

@@ -34,45 +34,58 @@ _GROUPS = {
     "tools": (
         "See and call tools.",
         {
-            "list": "tools:list_tools",
-            "show": "tools:show_tool",
-            "call": "call:call_tool",
-            "batch": "batch:batch",
-            "accept": "tools:accept_tool",
+            "list": ("tools:list_tools", "List what this key can see."),
+            "show": ("tools:show_tool", "Show one tool, its schema, and what changed."),
+            "call": ("call:call_tool", "Make a call."),
+            "batch": ("batch:batch", "Make calls from JSON lines, all in one run."),
+            "accept": ("tools:accept_tool", "Take a tool that changed as it is now."),
         },
     ),
-    "results": ("Read what was too long to show.", {"show": "results:show_result"}),
+    "results": (
+        "Read what was too long to show.",
+        {"show": ("results:show_result", "Show the whole of a result that was cut.")},
+    ),
     "approvals": (
         "Answer the questions that calls wait for.",
         {
-            "list": "approvals:list_questions",
-            "show": "approvals:show_question",
-            "approve": "approvals:approve",
-            "deny": "approvals:deny",
+            "list": ("approvals:list_questions", "List the open questions."),
+            "show": ("approvals:show_question", "Show one question."),
+            "approve": ("approvals:approve", "Say yes: once, for the session, or as a rule."),
+            "deny": ("approvals:deny", "Say no, or take a yes back."),
         },
     ),
     "audit": (
         "Read and check the audit log.",
         {
-            "tail": "audit:tail",
-            "search": "audit:search",
-            "verify": "audit:verify",
-            "sql": "audit:sql",
-            "export": "audit:export",
+            "tail": ("audit:tail", "Show the newest records."),
+            "search": ("audit:search", "Find records."),
+            "verify": ("audit:verify", "Check that the log is what was written."),
+            "sql": ("audit:sql", "Run queries that only read."),
+            "export": ("audit:export", "Write the log as JSON lines."),
         },
     ),
     "keys": (
         "Make, list and end keys.",
-        {"create": "keys:create", "list": "keys:list_keys", "revoke": "keys:revoke"},
+        {
+            "create": ("keys:create", "Make a key or an admin token; it is shown once."),
+            "list": ("keys:list_keys", "List keys and tokens."),
+            "revoke": ("keys:revoke", "End a key or token."),
+        },
     ),
-    "spec": ("Freeze plans.", {"freeze": "spec:freeze", "list": "spec:list_specs"}),
+    "spec": (
+        "Freeze plans.",
+        {
+            "freeze": ("spec:freeze", "Freeze a file as a plan, and tell its hash."),
+            "list": ("spec:list_specs", "List frozen plans."),
+        },
+    ),
     "config": (
         "Check and show the configuration.",
         {
-            "check": "config:check_config",
-            "show": "config:show_config",
-            "schema": "config:schema",
-            "path": "config:path",
+            "check": ("config:check_config", "Find every mistake, with file, line and key."),
+            "show": ("config:show_config", "Show what is in force, without secrets."),
+            "schema": ("config:schema", "Print the JSON Schema of all keys."),
+            "path": ("config:path", "Tell where the file is."),
         },
     ),
 }
@@ -97,8 +110,8 @@ def build_app() -> App:
         app.command(f"openfang.cli.{path}", name=name, help=text)
     for name, (text, commands) in _GROUPS.items():
         group = App(name=name, help=text)
-        for command, path in commands.items():
-            group.command(f"openfang.cli.{path}", name=command)
+        for command, (path, what) in commands.items():
+            group.command(f"openfang.cli.{path}", name=command, help=what)
         app.command(group)
     return app
 

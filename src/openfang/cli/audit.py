@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 from cyclopts import Parameter
 
-from openfang.app.log import QUERY_ROWS, Search
+from openfang.app.log import QUERY_ROWS, Search, Table
 from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
@@ -216,24 +216,27 @@ def _verification_body(found: Verification) -> dict[str, Any]:
 
 
 def sql(query: File, /, *, as_json: Json = False) -> None:
-    """Run one query that only reads, for example on the view `task_audits`.
+    """Run queries that only read, for example on the view `task_audits`.
 
     Args:
-        query: The query; `-` reads it from standard input.
+        query: The query, or several with semicolons; `-` reads them from standard input.
     """
     text = read_input(STDIN).decode(errors="replace") if query == STDIN else query
 
-    async def work(local: Local) -> tuple[list[str], list[Sequence[Any]]]:
+    async def work(local: Local) -> list[Table]:
         return await to_thread.run_sync(local.log.sql, text, abandon_on_cancel=True)
 
-    names, rows = on_home(work)
+    found = on_home(work)
     if as_json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-    elif names:
-        table(names, rows)
-        note("1 row" if len(rows) == 1 else f"{len(rows)} rows")
-    if len(rows) == QUERY_ROWS:
-        note(f"only the first {QUERY_ROWS} rows are shown; add a LIMIT and an OFFSET")
+        bodies = [[dict(zip(names, row, strict=True)) for row in rows] for names, rows in found]
+        print_json(bodies[0] if len(bodies) == 1 else bodies)
+        return
+    for names, rows in found:
+        if names:
+            table(names, rows)
+            note("1 row" if len(rows) == 1 else f"{len(rows)} rows")
+        if len(rows) == QUERY_ROWS:
+            note(f"only the first {QUERY_ROWS} rows are shown; add a LIMIT and an OFFSET")
 
 
 def export(

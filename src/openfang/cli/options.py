@@ -67,7 +67,7 @@ class Choice:
     ] = None
     run: Annotated[
         str | None,
-        Parameter(help="The run that the call belongs to; labels and loops count in it."),
+        Parameter(help="The run that the call belongs to: its labels follow it."),
     ] = None
 
     def options(self, wait: float = 0.0) -> Options:

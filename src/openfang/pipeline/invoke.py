@@ -133,9 +133,11 @@ class Pipeline:
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
         trail.decided = await self._decide(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
-        asked = _refused_or_asked(trail.decided, self.flow(tool, trail.labels))
+        flow = self.flow(tool, trail.labels)
+        asked = _refused_or_asked(trail.decided, flow)
         if asked:
-            await self.approvals.clear(subject_of(call, tool, trail.canonical), asked)
+            subject = subject_of(call, tool, trail.canonical)
+            await self.approvals.clear(subject, asked, (*trail.decided.verdicts, flow))
         return self._admitted(tool, call, trail.labels)
 
     async def _decide(self, tool: Tool, call: Call) -> Decided:

@@ -61,12 +61,14 @@ class Approvals:
                 return question
         return None
 
-    async def clear(self, subject: Subject, asked: Sequence[Verdict]) -> Question:
+    async def clear(
+        self, subject: Subject, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
+    ) -> Question:
         """Return the approval that this call used up, or raise: denied, or parked."""
         rule = rule_of(asked)
         question = self.find(subject, rule) or await self._ask(subject, rule, asked)
         if question.state is Answer.PENDING:
-            question = await self._wait(question, subject.call.patience, asked)
+            question = await self._wait(question, subject.call.patience, verdicts)
         if question.state is not Answer.APPROVED:
             raise _denied(question)
         await self._spend(question, subject.call)
@@ -92,7 +94,7 @@ class Approvals:
         return question
 
     async def _wait(
-        self, question: Question, patience: float, asked: Sequence[Verdict]
+        self, question: Question, patience: float, verdicts: Sequence[Verdict]
     ) -> Question:
         """Wait as long as the edge can; holds no slot, and no deadline of the tool runs."""
         with anyio.move_on_after(patience):
@@ -105,7 +107,7 @@ class Approvals:
             f"{question.tool} waits for a person: {question.reason}",
             question_id=question.id,
             rule=question.rule,
-            verdicts=asked,
+            verdicts=verdicts,
         )
 
     async def _spend(self, question: Question, call: Call) -> None:

@@ -53,7 +53,7 @@ class ModeGate:
 class SpecFrozenGate:
     """What is risky runs only by a plan that was frozen; `frozen` looks its hash up.
 
-    In the guided profile a person's yes may stand in for the plan.
+    In the guided profile a person's yes may stand in for a plan; a made-up one is refused.
     """
 
     frozen: Callable[[str, str | None], bool]
@@ -68,7 +68,7 @@ class SpecFrozenGate:
             return ALLOW
         reason = "Execution mode requires spec_frozen=True"
         way_out = "openfang spec freeze FILE, then call with --spec HASH"
-        if self.guided:
+        if self.guided and not context.spec_hash:
             return Ask(reason, "spec_not_frozen", f"{way_out}; or a person approves the call")
         return Deny(reason, "spec_not_frozen", way_out)
 

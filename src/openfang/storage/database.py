@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,9 @@ class Database:
 
 
 def open_home(path: Path, *, durable: bool = False) -> Database:
-    """Open the database of a home with its schema up to date."""
+    """Open the database of a home with its schema up to date. It is its owner's alone."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     database = Database(path, patience=BUSY_SECONDS, durable=durable)
     try:
         with explained(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -104,23 +105,40 @@ def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, byt
     return database.read(sql)  # type: ignore[return-value]
 
 
-def query(
-    path: Path, sql: str, *, limit: int = QUERY_ROWS
-) -> tuple[list[str], list[Sequence[Any]]]:
-    """Run a query of the operator's own: read-only, on a connection of its own."""
+Table: TypeAlias = tuple[list[str], list["Sequence[Any]"]]
+
+
+def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
+    """Run queries of the operator's own: read-only, on a connection of their own."""
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         database.connection.execute("PRAGMA query_only = ON")
         # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
         database.connection.set_authorizer(_only_reads)
         try:
-            cursor = database.connection.execute(sql)
-            names = [column[0] for column in cursor.description or ()]
-            return names, cursor.fetchmany(limit)
+            return [_table(database, one, limit) for one in _statements(sql)]
         except sqlite3.Error as error:
             raise HomeError(
-                f"The query could not be run: {error}.",
-                way_out="one SELECT statement runs here, for example on the view task_audits",
+                f"The query could not be run: {str(error).rstrip('.')}.",
+                way_out="only SELECT runs here, for example on the view task_audits",
             ) from error
+
+
+def _table(database: Database, sql: str, limit: int) -> Table:
+    cursor = database.connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return names, cursor.fetchmany(limit)
+
+
+def _statements(sql: str) -> list[str]:
+    """Cut where SQLite itself sees the end of a statement; comments alone are none."""
+    found, rest = list[str](), ""
+    for piece in re.split(r"(?<=;)", sql):
+        rest += piece
+        if sqlite3.complete_statement(rest):
+            found.append(rest)
+            rest = ""
+    without_comments = re.sub(r"--[^\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
+    return [*found, rest] if without_comments.strip() or not found else found
 
 
 def _only_reads(action: int, *_: object) -> int:
