@@ -148,7 +148,7 @@ async def test_checkpoints_are_signed_after_so_many_records_in_the_file_named(
         with anyio.fail_after(20):
             while not await to_thread.run_sync(file.exists):
                 await anyio.lowlevel.checkpoint()
-    assert _checkpoints(file) == [6]
+    assert _checkpoints(file) == [7]
 
 
 async def test_checkpoints_are_signed_after_so_many_seconds(tmp_path: Path) -> None:
@@ -167,15 +167,15 @@ async def test_jsonl_gets_every_record_as_a_line(tmp_path: Path) -> None:
     async with opened(tmp_path, f'[audit]\njsonl = "{file}"\n') as app:
         await app.call("mcp:demo:echo")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [line["audit_id"] for line in lines] == list(range(1, 7))
-    assert lines[1]["event_type"] == "tool_invocation_start"
+    assert [line["audit_id"] for line in lines] == list(range(1, 8))
+    assert lines[2]["event_type"] == "tool_invocation_start"
 
 
 async def test_stdout_gets_every_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with opened(tmp_path, "[audit]\nstdout = true\n") as app:
         await app.call("mcp:demo:echo")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["audit_id"] for line in lines] == [1, 2, 3]
+    assert [line["audit_id"] for line in lines] == [1, 2, 3, 4]
 
 
 async def test_a_question_is_open_for_as_long_as_the_timeout_says(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def log(tmp_path: Path) -> Log:
 
     async def write() -> None:
         async with open_app(home, {}) as parts:
-            await fill(parts, 20)
+            await fill(parts, 19)
 
     anyio.run(write)
     return Log(home)

@@ -38,14 +38,18 @@ def take(number):
 
 class Takes:
     async def handle_audit_event(self, event):
-        await to_thread.run_sync(take, event.audit_id)
+        if event.call_id:
+            await to_thread.run_sync(take, event.audit_id - 1)
 """
 CONFIG = '[plugins]\naudit_handlers = ["python:handler.py:Takes"]\n'
 
 
 @dataclass
 class Takes:
-    """Takes events; before each it may be away, or fail."""
+    """Takes events of calls; before each it may be away, or fail.
+
+    A home's first record is its first key, so the calls' numbers count from the one after it.
+    """
 
     expected: int
     failures: int = 0
@@ -56,8 +60,10 @@ class Takes:
     done: anyio.Event = field(default_factory=anyio.Event)
 
     async def handle_audit_event(self, event: AuditEvent) -> None:
+        if not event.call_id:
+            return
         self.busy.set()
-        self.tried.append(event.audit_id)
+        self.tried.append(event.audit_id - 1)
         if self.wait:
             await self.wait.wait()
         if self.failures:
@@ -70,7 +76,7 @@ class Takes:
     async def all(self) -> list[int]:
         with anyio.fail_after(20):
             await self.done.wait()
-        return [event.audit_id for event in self.taken]
+        return [event.audit_id - 1 for event in self.taken]
 
 
 async def calls(app: OpenApp, count: int) -> None:

@@ -142,7 +142,8 @@ async def test_a_gate_of_our_form_may_be_registered_and_a_question_is_no_yes(
         assert engine.check(echo, InvocationContext()) == DENIED("May key:admin echo?")
         result = await ToolRouter().invoke_tool("mcp:demo:echo", {}, InvocationContext())
     assert (result.success, result.metadata["status"]) == (False, 202)
-    assert result.metadata["gates"][-1]["gate"] == "Asks"
+    asking = [gate["gate"] for gate in result.metadata["gates"] if gate["verdict"] == "ask"]
+    assert asking == ["Asks"]
 
 
 class Watches(PolicyGate):

@@ -87,7 +87,7 @@ async def app(tmp_path: Path, source: TableSource) -> AsyncGenerator[OpenApp]:
 
 async def events(app: OpenApp, call_id: str | None = None) -> list[AuditEvent]:
     found = await to_thread.run_sync(list, rows(app.parts.database.path))
-    return [AuditEvent.of(row) for row in found if call_id in {None, row[5]}]
+    return [AuditEvent.of(row) for row in found if row[5] and call_id in {None, row[5]}]
 
 
 @pytest.mark.requirement("C7.10", "C7.13", "C13.1")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from openfang.core.errors import SourceFailed
 from openfang.core.ids import Kind
 from openfang.core.results import Result, text_part
 from openfang.core.tools import Risk
@@ -119,3 +120,24 @@ async def test_redaction_changes_only_the_secret(app: OpenApp) -> None:
     assert secret not in text
     assert secret not in str(result.structured)
     assert result.structured["n"] == 1
+
+
+async def test_an_embedded_resource_is_redacted_and_capped_like_any_text(app: OpenApp) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    short = {"type": "resource", "resource": {"uri": "a:b", "text": f"x {secret} y"}}
+    result = await shaped(app, Result(content=(short,)))
+    assert secret not in str(result.content)
+    assert result.content[0]["resource"]["uri"] == "a:b"
+    long = {"type": "resource", "resource": {"uri": "a:b", "text": "z" * 60_000}}
+    cut = await shaped(app, Result(content=(long,)))
+    assert len(cut.content[0]["resource"]["text"]) == 50_000
+    assert "50000 of 60000" in cut.content[1]["text"]
+    blob = {"type": "resource", "resource": {"uri": "a:b", "blob": "A" * 14_000_000}}
+    assert "[truncated:" in (await shaped(app, Result(content=(blob,)))).text
+
+
+async def test_a_result_that_is_no_json_is_the_tools_failure(app: OpenApp) -> None:
+    for result in (Result(structured={"n": 2**70}), Result(content=(text_part("\ud800"),))):
+        with pytest.raises(SourceFailed) as caught:
+            await shaped(app, result)
+        assert caught.value.receipt is not None

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from openfang.app.admin import Admin
 from openfang.core.calls import Caller
-from openfang.core.errors import Conflict, NotFound, Parked, PolicyViolation
+from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
 from openfang.core.ids import Kind
-from openfang.core.keys import Answer, Scope
+from openfang.core.keys import Answer, Key, Scope
 from openfang.core.tools import Risk
 from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 
@@ -105,6 +106,10 @@ async def test_a_rule_covers_the_callers_calls_until_it_is_revoked(
         assert (await app.call(TOOL, to=to)).text == "done"
     await answer(app, question, approve=False)
     assert await parked(app, arguments={"to": "a"}) != question
+    again = await parked(app)
+    assert again != question
+    await answer(app, again, approve=True)
+    assert (await app.call(TOOL, to="prod")).text == "done"
 
 
 async def test_question_and_answer_survive_a_restart(tmp_path: Path, source: TableSource) -> None:
@@ -173,3 +178,71 @@ async def test_what_a_person_reads_holds_no_secret(app: OpenApp) -> None:
     assert secret not in stored.arguments
     assert "hunter2!" not in stored.arguments
     assert '"to":"prod"' in stored.arguments
+
+
+async def test_of_two_answers_at_once_the_first_stands(app: OpenApp) -> None:
+    question = await parked(app)
+    ended: list[str] = []
+
+    async def say(*, approve: bool) -> None:
+        try:
+            await answer(app, question, approve=approve)
+            ended.append("yes" if approve else "no")
+        except Conflict:
+            ended.append("late")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: say(approve=False))
+        tasks.start_soon(lambda: say(approve=True))
+    assert sorted(ended) == ["late", "no"]
+    stored = app.parts.approvals.store.get(question)
+    assert stored is not None
+    assert stored.state is Answer.DENIED
+
+
+async def test_a_session_approval_needs_a_run(app: OpenApp) -> None:
+    question = await parked(app)
+    with pytest.raises(Conflict):
+        await answer(app, question, approve=True, scope=Scope.SESSION)
+
+
+async def test_a_caller_can_have_only_so_many_questions_open(app: OpenApp) -> None:
+    for number in range(100):
+        await parked(app, arguments={"to": str(number)})
+    with pytest.raises(GuardTripped) as caught:
+        await app.call(TOOL, to="one more")
+    assert caught.value.rule == "too_many_questions"
+
+
+async def test_a_new_key_of_an_old_name_inherits_no_approval(app: OpenApp) -> None:
+    admin = Admin(app.parts, app.caller)
+    await admin.create_key(Key(id="", name="bob", projects=("default",)))
+    bob = Caller(id="key:bob", grants=app.caller.grants, projects=("default",))
+    await answer(app, await parked(app, caller=bob), approve=True, scope=Scope.RULE)
+    assert (await app.invoke(app.make(TOOL, {"to": "a"}, caller=bob))).text == "done"
+    await admin.revoke_key("bob")
+    await parked(app, caller=bob)
+
+
+async def test_what_changes_during_the_wait_is_looked_at_again(
+    app: OpenApp, source: TableSource
+) -> None:
+    arguments = {"to": "prod"}
+    texts: list[str] = []
+
+    async def wait() -> None:
+        call = app.make(TOOL, arguments, patience=30.0, run="r")
+        try:
+            texts.append((await app.invoke(call)).text)
+        except (Parked, PolicyViolation) as refusal:
+            texts.append(refusal.rule)
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            while not (pending := app.parts.approvals.store.pending(0)):
+                await anyio.lowlevel.checkpoint()
+            arguments["to"] = "elsewhere"
+            await answer(app, pending[0].id, approve=True)
+    assert texts == ["done"]
+    assert source.calls[0].call.arguments == {"to": "prod"}

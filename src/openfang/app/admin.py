@@ -10,6 +10,7 @@ from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, TOOL_ACCEPTED, Record
 from openfang.core.ids import new_id
 from openfang.core.keys import AdminToken, Key, Question, Scope, Spec
+from openfang.storage.approvals import end_all
 from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
 from openfang.storage.specs import insert_project, insert_spec, spec_hash
 
@@ -60,7 +61,9 @@ class Admin:
             raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
         self._check_not_last(found)
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
-        await self.parts.broker.append([record], (revoke(found.id, self._now()),))
+        # A later key of the same name must not inherit what this one was allowed.
+        ended = end_all(f"key:{found.name}", self._now())
+        await self.parts.broker.append([record], (revoke(found.id, self._now()), ended))
         return found
 
     def keys(self) -> list[Key | AdminToken]:

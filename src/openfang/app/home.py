@@ -8,6 +8,7 @@ import secrets
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import orjson
@@ -41,6 +42,14 @@ profile = "guided"  # "seed": the six gates as they stand
 """
 
 
+class Made(IntEnum):
+    """What `init_home` had to do; false if nothing."""
+
+    NOTHING = 0
+    HOME = 1
+    KEY = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """The paths of one home."""
@@ -51,6 +60,11 @@ class Home:
     def key_file(self) -> Path:
         """The first key, an admin's."""
         return self.path / "key"
+
+    @property
+    def old_key_file(self) -> Path:
+        """A key file that was of no use any more."""
+        return self.path / "key.old"
 
     @property
     def master_key(self) -> Path:
@@ -87,23 +101,22 @@ class Home:
         return self.key_file.exists() or self.config_file.exists()
 
 
-def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, bool]:
-    """Make a home, or finish one that is half made; returns whether anything was new."""
+def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, Made]:
+    """Make a home, finish one that is half made, or replace a key file that opens nothing."""
     home = Home(path)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
         with _one_at_a_time(path):
-            fresh = not home.key_file.exists()
             if not home.config_file.exists():
                 _write_private(home.config_file, _FIRST_CONFIG)
-            _found(home, load(path, environ))
+            made = _found(home, load(path, environ))
     except OSError as error:
         raise HomeError(
             f"The home {path} cannot be made: {error.strerror}.",
             way_out="set OPENFANG_HOME to a folder that you may write to",
         ) from error
-    return home, fresh
+    return home, made
 
 
 @contextmanager
@@ -116,7 +129,7 @@ def _one_at_a_time(path: Path) -> Generator[None]:
         os.close(handle)
 
 
-def _found(home: Home, config: Config) -> None:
+def _found(home: Home, config: Config) -> Made:
     """Give the home its node, its first project and its first key, each only once."""
     database = open_home(home.database(config))
     try:
@@ -128,10 +141,22 @@ def _found(home: Home, config: Config) -> None:
             require_master_key(home, config)
         database.connection.execute(*insert_project(DEFAULT_PROJECT))
         master = MasterKey.open(home.path, keyring=config.secrets.keyring)
-        if not home.key_file.exists():
-            _first_key(home, KeyStore(database, master.derive("api-keys")), node)
+        return _key_file(home, KeyStore(database, master.derive("api-keys")), node)
     finally:
         database.close()
+
+
+def _key_file(home: Home, keys: KeyStore, node: str) -> Made:
+    """See to it that the key file holds a key that was made here; one that does not is kept."""
+    made = Made.HOME
+    if home.key_file.exists():
+        secret = home.key_file.read_text("utf-8", errors="surrogateescape").strip()
+        if keys.issued(secret):
+            return Made.NOTHING
+        home.key_file.replace(home.old_key_file)
+        made = Made.KEY
+    _first_key(home, keys, node)
+    return made
 
 
 def require_master_key(home: Home, config: Config) -> None:
@@ -166,6 +191,15 @@ def _first_key(home: Home, keys: KeyStore, node: str) -> None:
 
 
 def _write_private(path: Path, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
+    """Write a file that is its owner's alone, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

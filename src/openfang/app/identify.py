@@ -23,7 +23,7 @@ def credential(home: Home, environ: Mapping[str, str]) -> str:
     if secret:
         return secret
     try:
-        return home.key_file.read_text().strip()
+        return home.key_file.read_text("utf-8", errors="surrogateescape").strip()
     except OSError:
         raise Unauthenticated(
             f"No key: OPENFANG_API_KEY is not set and {home.key_file} cannot be read.",
@@ -34,15 +34,22 @@ def credential(home: Home, environ: Mapping[str, str]) -> str:
 def identify(parts: Parts, secret: str) -> Caller:
     """Return who holds this key; an unknown, expired or revoked one is nobody's."""
     configured = parts.config.api_key
-    if configured and hmac.compare_digest(configured.get_secret_value(), secret):
+    if configured and _same(configured.get_secret_value(), secret):
         return Key(id="config", name="config", projects=(DEFAULT_PROJECT,)).caller()
     key = parts.keys.find_key(secret)
     if key is None:
         raise Unauthenticated(
             "The key is not known, has expired or was revoked.",
-            way_out="openfang keys list, openfang keys create NAME",
+            way_out="openfang init if it is the home's own, else: openfang keys create NAME",
         )
     return key.caller()
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare in constant time, whatever bytes the environment held."""
+    return hmac.compare_digest(
+        one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
+    )
 
 
 def require_admin(caller: Caller) -> None:

@@ -50,7 +50,8 @@ async def open_app(
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):
-                await parts.broker.settle()
+                with suppress(AuditUnavailable):
+                    await parts.broker.settle()
                 await seal.close()
                 await parts.sinks.close()
     finally:
@@ -161,6 +162,7 @@ class _Seal:
         """Sign what is left, and say that every call of ours has ended."""
         await self.sign()
         process = self.parts.broker.process
-        if process.known:
-            with suppress(AuditUnavailable):  # then the next start finds no open call of ours
+        # A call without its ending is left to the next start, which ends it as interrupted.
+        if process.known and not self.parts.broker.unfinished:
+            with suppress(AuditUnavailable):
                 await self.parts.broker.append((), (process.end(),))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.admin import Admin
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from openfang.core.tools import Risk, Tool
 
 _DEPTH_LIMIT = 64
+_ANCESTOR = re.compile(r"\A[\x21-\x7e]{1,200}\Z")
 _MOST_QUESTIONS = 1000
 
 
@@ -46,7 +48,7 @@ class Options:
     task: str | None = None
     blacklist: frozenset[str] = frozenset()
     run: str | None = None
-    admin_token: str | None = None
+    admin_token: str | None = field(default=None, repr=False)
     patience: float = 0.0
 
     @property
@@ -162,7 +164,7 @@ class Local:
 
 def incoming_chain(environ: Mapping[str, str]) -> Chain:
     """Continue the chain of whoever started this command, if one of our tools did."""
-    ancestors = tuple(filter(None, environ.get("OPENFANG_CHAIN", "").split(",")))
+    ancestors = tuple(filter(_ANCESTOR.match, environ.get("OPENFANG_CHAIN", "").split(",")))
     return read_chain(
         traceparent=environ.get("TRACEPARENT"),
         starry_id=environ.get("X_OPENSTARRY_TRACE_ID"),

@@ -21,6 +21,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.plugins import load_plugin
+from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
 from openfang.storage.log import rows
 from openfang.storage.state import Settings, put_setting
@@ -99,8 +100,15 @@ class Sinks:
     async def run(self) -> None:
         """Pass entries on as they come, until cancelled."""
         while True:
-            await self.drain()
+            await self._tried()
             await anyio.sleep(_POLL_SECONDS)
+
+    async def _tried(self) -> None:
+        """Whatever keeps a sink from being fed (a locked database) is tried again later."""
+        try:
+            await self.drain()
+        except* (OSError, OpenFangError) as errors:
+            _log.warning("audit sinks wait: %s", errors.exceptions[0])
 
     async def drain(self) -> None:
         """Pass on everything that is in the log now, to each sink by itself."""
@@ -115,7 +123,7 @@ class Sinks:
     async def close(self) -> None:
         """Pass on what is left, within a deadline; the rest waits for the next start."""
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-            await self.drain()
+            await self._tried()
 
     async def _feed(self, name: str, sink: AuditSink) -> None:
         while batch := await to_thread.run_sync(self._next, name):

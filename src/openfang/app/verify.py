@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from openfang.audit.chain import Checkpoint, Finding, Row, Verifier
 from openfang.audit.notary import genuine, second_place
+from openfang.core.events import TOOL_INVOCATION_END
+from openfang.core.results import Outcome
 from openfang.storage.log import checkpoints, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from openfang.app.build import Parts
 
@@ -40,19 +42,53 @@ def verify(parts: Parts) -> Verification:
     )
     outside = list(second_place(Path(parts.config.audit.checkpoint_file)))
     public_key = parts.master.signing_key().public_key()
-    points, forged = genuine(joined(stored, outside), public_key)
+    formed, malformed = _sorted_out(joined(stored, outside))
+    points, forged = genuine(formed, public_key)
     verifier = Verifier(points)
     for row in rows(parts.database.path):
         verifier.read(Row(row[0], row[1], row[2], row[3:9], row[9]))
-    findings = [*forged, *verifier.finish()]
+    findings = [*malformed, *forged, *verifier.finish()]
     if points and not outside:
         findings.append(_no_second_place(points[-1]))
+    if not points and verifier.records and _ended_well(parts):
+        findings += [_no_checkpoint(node, seq) for node, seq in verifier.heads.items()]
     return Verification(
         records=verifier.records,
         checkpoints=len(points),
         heads=verifier.heads,
         findings=tuple(findings),
     )
+
+
+def _sorted_out(points: Iterable[Checkpoint]) -> tuple[list[Checkpoint], list[Finding]]:
+    """Set aside what cannot even be checked: a field that is not of its type."""
+    formed, malformed = list[Checkpoint](), list[Finding]()
+    for point in points:
+        if point.well_formed:
+            formed.append(point)
+        else:
+            seq = point.seq if isinstance(point.seq, int) else 0
+            text = "the checkpoint is not as any node writes it"
+            malformed.append(Finding("forged", str(point.node), seq, text))
+    return formed, malformed
+
+
+def _ended_well(parts: Parts) -> bool:
+    """Whether a process that made calls ended by itself: then it had signed what it wrote.
+
+    One that was killed is closed by the next, and its open calls are ended as interrupted.
+    """
+    sql = """
+        SELECT 1 FROM processes WHERE ended_at IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM audit WHERE event = ? AND instr(payload, ?) AND instr(context, processes.id))
+        LIMIT 1
+    """
+    return bool(parts.database.read(sql, (TOOL_INVOCATION_END, Outcome.INTERRUPTED.value)))
+
+
+def _no_checkpoint(node: str, seq: int) -> Finding:
+    text = "there are records of processes that ended, and no signed checkpoint in either place"
+    return Finding("no_checkpoint", node, seq, text)
 
 
 def _no_second_place(point: Checkpoint) -> Finding:

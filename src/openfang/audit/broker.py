@@ -64,14 +64,15 @@ class Broker:
         except AuditUnavailable:
             del self._open[call_id]
             raise
+        self.process.known = True
         return numbers[-1]
 
     async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> int:
         """Record that a call ended; an ending that cannot be written now is owed."""
         try:
-            numbers = await self._write([line], statements, alone=self._alone(call_id))
+            alone = self._alone(call_id)
+            numbers = await self._write([line], statements, alone=alone, owing=True)
         except AuditUnavailable as error:
-            self._owed.append(line)
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
                 way_out=error.way_out,
@@ -81,6 +82,11 @@ class Broker:
         return numbers[-1]
 
     @property
+    def unfinished(self) -> bool:
+        """Whether any call has no ending in the log yet."""
+        return bool(self._open or self._owed)
+
+    @property
     def low_water(self) -> int:
         """The oldest record whose call may still be open."""
         return min(self._open.values(), default=self.writer.head.seq + 1)
@@ -88,8 +94,7 @@ class Broker:
     async def settle(self) -> None:
         """Wait for what is queued, and write what is owed."""
         await self.writer.drain()
-        if self._owed:
-            await self._write([], (), alone=True)
+        await self._pay()
 
     def _alone(self, call_id: str) -> bool:
         """Whether this is the first call in this turn of the loop."""
@@ -102,23 +107,48 @@ class Broker:
         self._first = None
 
     async def _write(
-        self, lines: list[Line], statements: Statements, *, alone: bool
+        self, lines: list[Line], statements: Statements, *, alone: bool, owing: bool = False
     ) -> Sequence[int]:
-        owed, self._owed = self._owed, []
-        unit = Unit((*owed, *lines), statements)
+        try:
+            await self._pay()
+        except AuditUnavailable:
+            self._owed += lines if owing else []
+            raise
+        return await self._commit(Unit((*lines,), statements), alone=alone, owing=owing)
+
+    async def _pay(self) -> None:
+        """Write what is owed, in a unit of its own, so that no other failure takes it along."""
+        if self._owed:
+            owed, self._owed = self._owed, []
+            await self._commit(Unit(tuple(owed)), alone=True, owing=True)
+
+    async def _commit(self, unit: Unit, *, alone: bool, owing: bool) -> Sequence[int]:
         try:
             numbers = self.writer.commit(unit) if alone else None
-            if numbers is None:
-                numbers = await self.writer.submit(unit)
         except HomeError as error:
-            self._owed = owed + self._owed
-            raise AuditUnavailable(
-                f"audit unavailable: {error.message}", way_out=error.way_out
-            ) from error
-        return numbers[len(owed) :]
+            self._owed += unit.lines if owing else ()
+            raise _unavailable(error) from error
+        if numbers is not None:
+            return numbers
+        future = self.writer.submit(unit)
+        if owing:
+            future.add_done_callback(lambda done: self._owe(unit, done))
+        try:
+            return await asyncio.shield(future)
+        except HomeError as error:
+            raise _unavailable(error) from error
+
+    def _owe(self, unit: Unit, done: asyncio.Future[Sequence[int]]) -> None:
+        """Keep an ending that failed, also when its caller no longer waits for it."""
+        if done.exception() is not None:
+            self._owed += unit.lines
 
     def _line(self, record: Record) -> Line:
         payload, context = (
             self.redact(orjson.dumps(value).decode()) for value in (record.payload, record.context)
         )
         return Line(record.event, record.level, record.call_id, record.task_id, payload, context)
+
+
+def _unavailable(error: HomeError) -> AuditUnavailable:
+    return AuditUnavailable(f"audit unavailable: {error.message}", way_out=error.way_out)

@@ -41,6 +41,15 @@ class Checkpoint:
     signature: bytes = b""
 
     @property
+    def well_formed(self) -> bool:
+        """Whether every field is of its type; what was read from elsewhere may be anything."""
+        return (
+            _are(str, self.node, self.signer)
+            and _are(int, self.seq, self.at)
+            and _are(bytes, self.hash, self.signature)
+        )
+
+    @property
     def message(self) -> bytes:
         """What is signed."""
         text = f"openfang checkpoint 1;{len(self.node)}:{self.node}{self.seq};{self.at};"
@@ -56,6 +65,19 @@ class Row:
     at: int
     line: tuple[str, str, str, str, str, str]
     hash: bytes
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether every column is of its type: SQLite stores anything anywhere."""
+        return (
+            _are(str, self.node, *self.line)
+            and _are(int, self.seq, self.at)
+            and _are(bytes, self.hash)
+        )
+
+
+def _are(kind: type, *values: object) -> bool:
+    return all(type(value) is kind for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +113,19 @@ class Verifier:
 
     def read(self, row: Row) -> None:
         """Take the next record of its node."""
-        walk = self._walks.setdefault(row.node, _Walk())
+        walk = self._walks.setdefault(str(row.node), _Walk())
         self.records += 1
+        made = digest(row.node, row.seq, row.at, row.line, walk.hash)
         if row.seq != walk.seq + 1:
             self._gap(row, walk)
-        elif digest(row.node, row.seq, row.at, row.line, walk.hash) != row.hash:
+        elif made != row.hash and row.well_formed:
             self._found("altered", row.node, row.seq, "the record does not match its hash")
-        walk.seq, walk.hash = row.seq, row.hash
+        if not row.well_formed:
+            self._found(
+                "altered", row.node, row.seq, "a column is not of the type that was written"
+            )
+        # A hash that is none cannot be gone on from: take what it should have been.
+        walk.seq, walk.hash = row.seq, row.hash if _are(bytes, row.hash) else made
         point = self._expected.pop((row.node, row.seq), None)
         if point is not None and point.hash != row.hash:
             text = "the record is not the one that the signed checkpoint saw"
@@ -117,7 +145,7 @@ class Verifier:
         return self.findings
 
     def _found(self, kind: str, node: str, seq: int, text: str) -> None:
-        self.findings.append(Finding(kind, node, seq, text))
+        self.findings.append(Finding(kind, str(node), seq, text))
 
     @property
     def heads(self) -> Mapping[str, int]:

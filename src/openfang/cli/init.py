@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 
-from openfang.app.home import init_home
+from openfang.app.home import Home, Made, init_home
 from openfang.cli.output import fields, say
 from openfang.config.load import find_home
 
 
 def init() -> None:
-    """Make the home: configuration, database, first key. A second time nothing changes."""
-    home, fresh = init_home(find_home(os.environ), os.environ)
-    say("The home is made." if fresh else "The home is there already; nothing was changed.")
+    """Make the home: configuration, database, first key. A second time nothing changes.
+
+    A key file that the database does not know is kept as `key.old`, and a new key is made.
+    """
+    home, made = init_home(find_home(os.environ), os.environ)
+    say(_what_was_made(home, made))
     fields(
         {
             "home": home.path,
@@ -24,3 +27,16 @@ def init() -> None:
     say("  openfang tools list")
     say("  openfang tools call system_time")
     say("""  openfang explain shell_exec --args '{"command": "ls"}'""")
+
+
+def _what_was_made(home: Home, made: Made) -> str:
+    match made:
+        case Made.HOME:
+            return "The home is made."
+        case Made.KEY:
+            return (
+                f"{home.key_file} held no key of this database: it is kept as "
+                f"{home.old_key_file}, and a new administrator's key is made."
+            )
+        case Made.NOTHING:
+            return "The home is there already; nothing was changed."

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-from typing import TYPE_CHECKING, TypeVar
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import anyio
 
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
     from openfang.app.local import Local
 
 T = TypeVar("T")
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def on_home(work: Callable[[Local], Awaitable[T]]) -> T:
@@ -28,10 +35,52 @@ def on_home(work: Callable[[Local], Awaitable[T]]) -> T:
 
 
 def run_async(main: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine on the event loop that we ship with."""
+    """Run a coroutine on the event loop that we ship with; a signal cancels it like Ctrl-C."""
     gc.freeze()
     gc.enable()
-    return anyio.run(main, backend="asyncio", backend_options={"use_uvloop": True})
+    ending = _Ending()
+    try:
+        return anyio.run(
+            ending.watch, main, backend="asyncio", backend_options={"use_uvloop": True}
+        )
+    finally:
+        if ending.signal:
+            _leave(128 + ending.signal)
+
+
+@dataclass(slots=True)
+class _Ending:
+    """Which signal told the command to end, if one did."""
+
+    signal: int = 0
+
+    async def watch(self, main: Callable[[], Awaitable[T]]) -> T:
+        """Run it, and cancel it when told to."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+
+        def end(number: int) -> None:
+            if not self.signal and task is not None:
+                self.signal = number
+                task.cancel()
+
+        # What is ignored stays so: that is what nohup means.
+        watched = [number for number in _ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
+        for number in watched:
+            loop.add_signal_handler(number, end, number)
+        try:
+            return await main()
+        finally:
+            for number in watched:
+                loop.remove_signal_handler(number)
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit now: a thread may still wait for input that nobody will type."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def read_home(look: Callable[[Local], T]) -> T:

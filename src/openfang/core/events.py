@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# What we write has none of these: numbers beyond 64 bits, halves of surrogate pairs, deep nesting.
+_ODD = re.compile(r"[0-9]{19}|\\u[dD]")
+_MOST_BITS = 64
+_DEEPEST = 200
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 
@@ -72,25 +78,82 @@ class AuditEvent:
 
     @classmethod
     def of(cls, row: tuple[str, int, int, str, str, str, str, str, str, bytes]) -> AuditEvent:
-        """Read a row of the log."""
+        """Read a row of the log; what somebody made unreadable is shown as the text it is."""
         node, seq, at, event, level, call_id, task_id, payload, context, digest = row
-        moment = datetime.fromtimestamp(at / 1e9, UTC)
         return cls(
             audit_id=seq,
-            node=node,
-            created_at=moment.isoformat(timespec="microseconds"),
-            event_type=event,
-            level=level,
-            call_id=call_id,
-            task_id=task_id,
-            payload=json.loads(payload),
-            context=json.loads(context),
-            hash=digest.hex(),
+            node=_text(node),
+            created_at=_moment(at),
+            event_type=_text(event),
+            level=_text(level),
+            call_id=_text(call_id),
+            task_id=_text(task_id),
+            payload=_object(payload),
+            context=_object(context),
+            hash=_hex(digest),
         )
 
     def as_json(self) -> dict[str, Any]:
         """The event as one JSON object."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _moment(at: object) -> str:
+    if not isinstance(at, int):
+        return _text(at)
+    return datetime.fromtimestamp(at / 1e9, UTC).isoformat(timespec="microseconds")
+
+
+def _hex(digest: object) -> str:
+    return digest.hex() if isinstance(digest, bytes) else _text(digest)
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _object(column: object) -> Mapping[str, Any]:
+    """Read a JSON object that can be written again; anything else comes back under `raw`."""
+    text = _text(column)
+    try:
+        body = json.loads(text)
+        if isinstance(body, dict) and isinstance(column, str) and _writable(text, body):
+            return cast("dict[str, Any]", body)
+    except (ValueError, RecursionError):
+        pass
+    return {"raw": text}
+
+
+def _writable(text: str, body: object) -> bool:
+    if text.count("[") + text.count("{") > _DEEPEST and _depth(body) > _DEEPEST:
+        return False
+    if not _ODD.search(text):
+        return True
+    json.loads(text, parse_int=_small)
+    json.dumps(body, ensure_ascii=False).encode()
+    return True
+
+
+def _small(digits: str) -> int:
+    number = int(digits)
+    if number.bit_length() > _MOST_BITS:
+        raise ValueError(digits)
+    return number
+
+
+def _depth(value: object) -> int:
+    """How deep lists and objects lie in each other."""
+    deepest, level = 0, [value]
+    while level:
+        deepest += 1
+        level = [inner for outer in level for inner in _inside(outer)]
+    return deepest
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, object]", value).values())
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

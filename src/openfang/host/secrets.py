@@ -222,7 +222,7 @@ class SecretStore:
         except (InvalidTag, ValueError) as error:
             raise SecretsError(
                 f"The secret {name!r} in {self.path} is not as it was stored: it was changed",
-                way_out=f"store it again: openfang secrets set {name}",
+                way_out=f"restore {self.path.name} from a backup, or store the secret again",
             ) from error
 
     def _read(self) -> Mapping[str, str]:
@@ -273,7 +273,7 @@ def _checked(name: str) -> str:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"There is no secret {name!r}", way_out=f"openfang secrets set {name}")
+    return NotFound(f"There is no secret {name!r}", way_out="store it under this name first")
 
 
 def _write_private(path: Path, data: bytes) -> None:

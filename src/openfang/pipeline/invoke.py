@@ -69,6 +69,7 @@ class _Trail:
     loop_key: bytes | None = None
     warning: str = ""
     labels: Labels = Labels.NONE
+    held: Labels = Labels.NONE
     decided: Decided = _NO_VERDICTS
     context: str = ""
 
@@ -133,12 +134,26 @@ class Pipeline:
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
         trail.decided = await self._decide(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
+        trail.held = self.runs.held(call)
         flow = self.flow(tool, trail.labels)
         asked = _refused_or_asked(trail.decided, flow)
         if asked:
-            subject = subject_of(call, tool, trail.canonical)
-            await self.approvals.clear(subject, asked, (*trail.decided.verdicts, flow))
-        return self._admitted(tool, call, trail.labels)
+            await self._ask(trail, tool, asked, (*trail.decided.verdicts, flow))
+        return self._admitted(tool, trail.call, trail.labels)
+
+    async def _ask(
+        self, trail: _Trail, tool: Tool, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
+    ) -> None:
+        """Find a person's yes to exactly this call, and look again: the wait may have been long."""
+        call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
+        subject = subject_of(call, tool, trail.canonical)
+        question = await self.approvals.answered(subject, asked, verdicts)
+        trail.decided = await self._decide(tool, call)
+        trail.labels = self.entered(call, tool, trail.canonical)
+        again = _refused_or_asked(trail.decided, self.flow(tool, trail.labels))
+        if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
+            question = await self.approvals.answered(subject, again, verdicts)
+        await self.approvals.spend(question, call)
 
     async def _decide(self, tool: Tool, call: Call) -> Decided:
         if self.engine.custom:
@@ -147,7 +162,7 @@ class Pipeline:
 
     def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
-        labels = self.runs.entered(call)
+        labels = call.labels | self.runs.held(call)
         if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
             return labels | Labels.SECRET
         return labels
@@ -168,7 +183,7 @@ class Pipeline:
             tool=tool,
             stamp=self.stamper.make(call.id),
             timeout=self._timeout(tool, call),
-            labels=labels & _CARRIED,
+            labels=labels,
         )
 
     def _timeout(self, tool: Tool, call: Call) -> float:
@@ -191,18 +206,17 @@ class Pipeline:
         try:
             first = await self.audit.started(call.id, begun)
             trail.ran = True
-            result = self._warned(trail, await self._execute(admitted))
-            result, blobs = self.shaper.shape(admitted, result)
+            result, blobs = self._shaped(trail, admitted, await self._execute(admitted))
         except CallRefused:
             raise
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                stored = self.runs.absorb(call, admitted.tool.labels)
+                stored = self.runs.absorb(call, trail.held, admitted.tool.labels)
                 last = await self._finish(trail, began, None, error=error, stored=stored)
                 if isinstance(error, CallFailed):
                     error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
             raise
-        stored = (*blobs, *self.runs.absorb(call, result.labels))
+        stored = (*blobs, *self.runs.absorb(call, trail.held, result.labels))
         last = await self._finish(trail, began, result, stored=stored)
         return Result(
             content=result.content,
@@ -213,6 +227,15 @@ class Pipeline:
             call_id=call.id,
             receipt=Receipt(start=first, end=last),
         )
+
+    def _shaped(
+        self, trail: _Trail, admitted: Admitted, result: Result
+    ) -> tuple[Result, tuple[tuple[str, Sequence[Any]], ...]]:
+        """Cap, redact and label; what cannot be written as JSON is the tool's failure."""
+        try:
+            return self.shaper.shape(admitted, self._warned(trail, result))
+        except (TypeError, ValueError) as error:
+            raise _broke(admitted.tool, error) from error
 
     def _arguments(self, trail: _Trail) -> str:
         text = trail.canonical.decode()
@@ -234,7 +257,7 @@ class Pipeline:
             async with deadline:
                 result = await source.execute(admitted)
         except CallFailed as error:
-            failure = error
+            failure = self._without_secrets(error)
         except Exception as error:  # noqa: BLE001 - a source is somebody else's code
             failure = _timed_out(admitted) if deadline.expired() else _broke(tool, error)
         except BaseException:
@@ -245,6 +268,12 @@ class Pipeline:
             return result
         self.guards.failed(tool, failure.message, self.clock.monotonic())
         raise failure
+
+    def _without_secrets(self, failure: CallFailed) -> CallFailed:
+        """What a source says of its failure goes to callers, to the log and to the breaker."""
+        failure.message = self.shaper.redactor.text(failure.message).text
+        failure.args = (failure.message,)
+        return failure
 
     def _warned(self, trail: _Trail, result: Result) -> Result:
         """Tell the loop guard what came back; its warning becomes part of the result."""
@@ -280,7 +309,7 @@ class Pipeline:
 
     async def _record_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
         """A refusal is on record before the caller hears of it."""
-        _log.warning("%s", refusal.message)
+        _log.warning("%s", self.shaper.redactor.text(refusal.message).text)
         context = self._context(trail)
         written: list[Line] = []
         if trail.decided.verdicts:
@@ -314,7 +343,6 @@ class Pipeline:
 _SHORTEST_SECRET = 12
 _LONGEST_TASK = 200
 _FLOW_ALLOWED = Verdict("flow", "allow")
-_CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
 
 
 def _is_ours(trail: _Trail) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
@@ -14,36 +13,24 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Call
 
-_REMEMBERED = 10_000
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RunLabels:
-    """Remembers recent runs; a label that is new to a run is also stored."""
+    """Reads and grows what runs hold. Not remembered here: another process may carry a run on."""
 
     store: RunStore
-    _known: OrderedDict[str, Labels] = field(init=False, default_factory=OrderedDict[str, Labels])
 
-    def entered(self, call: Call) -> Labels:
-        """Return what the call carries: its own labels and those of its run."""
+    def held(self, call: Call) -> Labels:
+        """Return what the call's run has seen so far."""
         run = call.run_id
-        return call.labels if run is None else call.labels | self._of(run)
+        return Labels.NONE if run is None else self.store.labels(run)
 
-    def _of(self, run: str) -> Labels:
-        known = self._known.get(run)
-        if known is None:
-            known = self._known[run] = self.store.labels(run)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return known
-
-    def absorb(self, call: Call, labels: Labels) -> tuple[tuple[str, Sequence[Any]], ...]:
-        """Let a result's labels enter the run; returns what must be stored with the ending."""
+    def absorb(
+        self, call: Call, held: Labels, labels: Labels
+    ) -> tuple[tuple[str, Sequence[Any]], ...]:
+        """Let a call and its result enter the run; returns what must be stored with the ending."""
         run = call.run_id
-        if run is None:
+        entering = call.labels | labels
+        if run is None or entering | held == held:
             return ()
-        known = self._of(run)
-        if labels | known == known:
-            return ()
-        self._known[run] = known | labels
-        return (grow_run(run, labels),)
+        return (grow_run(run, entering),)

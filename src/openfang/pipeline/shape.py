@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 URI_PREFIX = "openfang://results/"
 _BASE64_RATIO = 3 / 4
+_CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
+"""What went in comes out: a result is no more trusted than its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Shaper:
         """Return the result as the caller gets it, and what must be stored beside it."""
         structured = b"" if result.structured is None else orjson.dumps(result.structured)
         probe = "\n".join((*_texts(result.content), structured.decode()))
+        probe.encode()  # a lone surrogate could not be written as JSON anywhere
         if self.redactor.contains_secret(probe):
             result = self._redacted(result)
         labels = self._labels(admitted, result, probe)
@@ -62,11 +65,11 @@ class Shaper:
         return replace(result, content=content, structured=self._redacted_json(result.structured))
 
     def _redacted_part(self, part: Part) -> Part:
-        text = part.get("text")
-        if not isinstance(text, str):
+        text = _text_of(part)
+        if text is None:
             return part
         clean = self.redactor.text(text).text
-        return part if clean is text else {**part, "text": clean}
+        return part if clean is text else _with_text(part, clean)
 
     def _redacted_json(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
         if value is None:
@@ -77,7 +80,7 @@ class Shaper:
 
     def _labels(self, admitted: Admitted, result: Result, probe: str) -> Labels:
         """Label by what the tool is and, unless it is public anyway, by what the text holds."""
-        labels = admitted.tool.labels | result.labels | admitted.labels
+        labels = admitted.tool.labels | result.labels | (admitted.labels & _CARRIED)
         if labels & Labels.EXTERNAL_NETWORK or not is_personal(probe):
             return labels
         return labels | Labels.PII
@@ -88,8 +91,8 @@ class Shaper:
         return not any(self._too_binary(part) for part in result.content)
 
     def _too_binary(self, part: Part) -> bool:
-        data = part.get("data")
-        return isinstance(data, str) and len(data) * _BASE64_RATIO > self.max_binary_bytes
+        data = _data_of(part)
+        return data is not None and len(data) * _BASE64_RATIO > self.max_binary_bytes
 
     def _cut(self, result: Result, uri: str) -> Result:
         content = self._cut_content(result.content, uri)
@@ -102,15 +105,13 @@ class Shaper:
         total, left = _text_length(content), self.max_chars
         kept: list[Part] = []
         for part in content:
-            text = part.get("text")
-            if self._too_binary(part):
-                kept.append(
-                    text_part(f"[truncated: {len(part['data'])} characters of data, {uri}]")
-                )
-            elif not isinstance(text, str):
+            text, data = _text_of(part), _data_of(part)
+            if data is not None and self._too_binary(part):
+                kept.append(text_part(f"[truncated: {len(data)} characters of data, {uri}]"))
+            elif text is None:
                 kept.append(part)
             elif left > 0:
-                kept.append(part if len(text) <= left else {**part, "text": text[:left]})
+                kept.append(part if len(text) <= left else _with_text(part, text[:left]))
                 left -= len(text)
         if total > self.max_chars:
             marker = f"[truncated: {self.max_chars} of {total} characters, {uri}]"
@@ -118,8 +119,34 @@ class Shaper:
         return tuple(kept)
 
 
+def _text_of(part: Part) -> str | None:
+    """The text of a part, also of a resource that is embedded in it."""
+    text = part.get("text")
+    if text is None:
+        text = _resource(part).get("text")
+    return text if isinstance(text, str) else None
+
+
+def _with_text(part: Part, text: str) -> Part:
+    if isinstance(part.get("text"), str):
+        return {**part, "text": text}
+    return {**part, "resource": {**_resource(part), "text": text}}
+
+
+def _data_of(part: Part) -> str | None:
+    data = part.get("data")
+    if data is None:
+        data = _resource(part).get("blob")
+    return data if isinstance(data, str) else None
+
+
+def _resource(part: Part) -> dict[str, Any]:
+    resource = part.get("resource")
+    return cast("dict[str, Any]", resource) if isinstance(resource, dict) else {}
+
+
 def _texts(content: Sequence[Part]) -> list[str]:
-    return [part["text"] for part in content if isinstance(part.get("text"), str)]
+    return [text for part in content if (text := _text_of(part)) is not None]
 
 
 def _text_length(content: Sequence[Part]) -> int:

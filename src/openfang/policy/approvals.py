@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from openfang.core.errors import Conflict, NotFound, Parked, PolicyViolation
+from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
 from openfang.core.events import APPROVAL_ANSWERED, APPROVAL_REQUESTED, APPROVAL_SPENT, Record
 from openfang.core.ids import new_id
 from openfang.core.keys import Answer, Question, Scope
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from openfang.storage.approvals import ApprovalStore
 
 _POLL_SECONDS = 0.1
+_MOST_PENDING = 100
 
 
 class Append(Protocol):
@@ -56,26 +57,33 @@ class Approvals:
 
     def find(self, subject: Subject, rule: str) -> Question | None:
         """Find an answer, or an open question, that covers this call. Changes nothing."""
-        for question in self.store.of_caller(subject.call.caller.id, subject.tool.id):
-            if question.expires_at > self.now() and _covers(question, subject, rule):
-                return question
-        return None
+        call = subject.call
+        found = self.store.covering(
+            call.caller.id, subject.tool.id, subject.arguments_hash, call.run_id or "", self.now()
+        )
+        codes = set(rule.split("+"))
+        return next((one for one in found if codes <= set(one.rule.split("+"))), None)
 
-    async def clear(
+    async def answered(
         self, subject: Subject, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
     ) -> Question:
-        """Return the approval that this call used up, or raise: denied, or parked."""
+        """Return an approval of this call, or raise: denied, or parked."""
         rule = rule_of(asked)
         question = self.find(subject, rule) or await self._ask(subject, rule, asked)
         if question.state is Answer.PENDING:
             question = await self._wait(question, subject.call.patience, verdicts)
         if question.state is not Answer.APPROVED:
             raise _denied(question)
-        await self._spend(question, subject.call)
         return question
 
     async def _ask(self, subject: Subject, rule: str, asked: Sequence[Verdict]) -> Question:
         now = self.now()
+        if self.store.pending_of(subject.call.caller.id, now) >= _MOST_PENDING:
+            raise GuardTripped(
+                f"{subject.call.caller.id} has {_MOST_PENDING} questions open.",
+                rule="too_many_questions",
+                way_out="openfang approvals list, and answer some",
+            )
         question = Question(
             id=new_id("ask"),
             caller=subject.call.caller.id,
@@ -110,7 +118,8 @@ class Approvals:
             verdicts=verdicts,
         )
 
-    async def _spend(self, question: Question, call: Call) -> None:
+    async def spend(self, question: Question, call: Call) -> None:
+        """Use an approval up; one for a session or a rule stays."""
         if question.scope is not Scope.ONCE:
             return
         record = _record(APPROVAL_SPENT, question, call_id=call.id)
@@ -127,17 +136,31 @@ class Approvals:
         if question is None:
             raise NotFound(f"No question {question_id}.", way_out="openfang approvals list")
         _check_open(question, approve=approve, now=self.now())
+        if approve and scope is Scope.SESSION and not question.run:
+            raise Conflict(
+                f"{question.id} belongs to no run, so there is no session to approve it for.",
+                way_out="--scope once, or --scope rule",
+            )
         answered = replace(
             question,
             state=Answer.APPROVED if approve else Answer.DENIED,
             scope=scope,
             answered_at=self.now(),
             answered_by=by.id,
-            expires_at=_NEVER if approve and scope is Scope.RULE else question.expires_at,
+            expires_at=self._expiry(question, approve=approve, scope=scope),
         )
         record = _record(APPROVAL_ANSWERED, answered)
-        await self.append([record], (rows.answer(answered),))
+        try:
+            await self.append([record], (rows.answer(answered, question.state),))
+        except Conflict:
+            raise _already(question) from None
         return answered
+
+    def _expiry(self, question: Question, *, approve: bool, scope: Scope) -> int:
+        if approve:
+            return _NEVER if scope is Scope.RULE else question.expires_at
+        revoked = question.state is Answer.APPROVED
+        return self.now() if revoked else question.expires_at
 
 
 _NEVER = 2**62
@@ -148,31 +171,21 @@ def rule_of(asked: Sequence[Verdict]) -> str:
     return "+".join(sorted({verdict.code for verdict in asked}))
 
 
-def _covers(question: Question, subject: Subject, rule: str) -> bool:
-    """Whether the question is about this call: its arguments, its run, or any call of the tool."""
-    if not set(rule.split("+")) <= set(question.rule.split("+")):
-        return False
-    match question.scope:
-        case Scope.ONCE:
-            return question.arguments_hash == subject.arguments_hash
-        case Scope.SESSION:
-            return bool(question.run) and question.run == subject.call.run_id
-        case Scope.RULE:
-            return True
-
-
 def _check_open(question: Question, *, approve: bool, now: int) -> None:
     revoking = question.state is Answer.APPROVED and not approve
     if question.state is not Answer.PENDING and not revoking:
-        raise Conflict(
-            f"Question {question.id} is {question.state.value} already.",
-            way_out="openfang approvals list --all",
-        )
+        raise _already(question)
     if question.expires_at <= now:
         raise Conflict(
             f"Question {question.id} has expired, which denies it.",
             way_out="make the call again: it asks anew",
         )
+
+
+def _already(question: Question) -> Conflict:
+    return Conflict(
+        f"Question {question.id} was answered already.", way_out="openfang approvals list --all"
+    )
 
 
 def _denied(question: Question) -> PolicyViolation:

@@ -26,10 +26,15 @@ def child_environment(
     *,
     names: Sequence[str] = (),
     values: Mapping[str, str] | None = None,
+    literal: Mapping[str, str] | None = None,
     home: str | None = None,
     tmp: str | None = None,
 ) -> dict[str, str]:
-    """Give a child `PATH`, its folders, the listed names and the table of values; the last wins."""
+    """Give a child `PATH`, its folders, the listed names and two tables; the last wins.
+
+    `values` come from the configuration, and may name our variables; `literal` is what others sent,
+    and is passed on as it is.
+    """
     environment = {"PATH": parent.get("PATH") or DEFAULT_PATH}
     if home is not None:
         environment["HOME"] = home
@@ -39,14 +44,20 @@ def child_environment(
         environment[_checked(name)] = _look_up(parent, name)
     for name, value in (values or {}).items():
         environment[_checked(name)] = expand(value, parent)
+    for name, value in (literal or {}).items():
+        environment[_checked(name)] = _without_nul(value)
     return environment
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
     """Replace each `${NAME}`, once: what a variable holds is not expanded again."""
+    return _REFERENCE.sub(lambda match: _look_up(variables, match[1]), _without_nul(text))
+
+
+def _without_nul(text: str) -> str:
     if "\0" in text:
         raise VariableRefused(f"The value {text!r} contains a NUL character")
-    return _REFERENCE.sub(lambda match: _look_up(variables, match[1]), text)
+    return text
 
 
 def _look_up(variables: Mapping[str, str], name: str) -> str:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 _MEMORY = 64 * 1024 * 1024
 
+ESCAPE = r"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})"
+# In JSON text, the letter that ends an escape stands before the word, and is no part of it.
+WORD_START = rf"(?:\b|{ESCAPE})"
+
 
 class Match(Protocol):
     """One place where a pattern matched."""

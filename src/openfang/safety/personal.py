@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from openfang.safety.patterns import compile_pattern, contained
+from openfang.safety.patterns import ESCAPE, WORD_START, compile_pattern, contained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +36,18 @@ _ACCOUNT_LENGTHS = {row[:2]: int(row[2:]) for row in _ACCOUNTS_BY_COUNTRY.split(
 _PHONE_DIGITS = range(8, 16)
 _UNBROKEN_PHONE_DIGITS = range(10, 16)
 
-_ADDRESS = r"([A-Za-z0-9._%+\-]+)@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,24}\b"
-_ACCOUNT = r"\b([A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?)\b"
-_CARD = (
-    r"\b([2-6][0-9]{3}(?:[ \-]?[0-9]{4}){3}|3[0-9]{3}[ \-]?[0-9]{6}[ \-]?[0-9]{4,5}"
+_ADDRESS = (
+    rf"(?:{ESCAPE})?([A-Za-z0-9._%+\-]+)"
+    r"@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,24}\b"
+)
+_ACCOUNT = rf"{WORD_START}([A-Z]{{2}}[0-9]{{2}}(?: ?[A-Z0-9]{{4}}){{2,7}}(?: ?[A-Z0-9]{{1,4}})?)\b"
+_CARD = WORD_START + (
+    r"([2-6][0-9]{3}(?:[ \-]?[0-9]{4}){3}|3[0-9]{3}[ \-]?[0-9]{6}[ \-]?[0-9]{4,5}"
     r"|[2-6][0-9]{12,18})\b"
 )
-_PHONE = r"(?:^|[\s(\"':,;>])(\+[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6})\b"
+_PHONE = rf"(?:^|[\s(\"':,;>]|{ESCAPE})" + (
+    r"(\+[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6})\b"
+)
 _ANY = compile_pattern(f"{_ADDRESS}|{_ACCOUNT}|{_CARD}|{_PHONE}", groups=False)
 _ADDRESSES, _ACCOUNTS, _CARDS, _PHONES = map(compile_pattern, (_ADDRESS, _ACCOUNT, _CARD, _PHONE))
 

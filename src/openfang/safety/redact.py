@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from openfang.safety.patterns import Pattern, compile_pattern, contained, escape
+from openfang.safety.patterns import WORD_START, Pattern, compile_pattern, contained, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,42 +31,46 @@ _DIGEST_BYTES = 6
 
 _WORD = r"[A-Za-z0-9_\-]"
 _PEM = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-_IS = r"\\*[\"']?\s*[=:]\s*\\*[\"']?"
+_START = WORD_START
+_GAP = r"(?:\s|\\+[fnrt])"
+_IS = rf"\\*[\"']?{_GAP}*[=:]{_GAP}*\\*[\"']?"
+# Escapes that JSON does not need: what they spell is seen only once they are read.
+_NEEDLESS = r"\\(?:/|u(?:[^0]|0[^0]|00[^01]|00.[A-F]|000[89acd]))"
 # The first group is the secret. The more specific shape stands first, and gives the kind.
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("private_key", rf"({_PEM}[^\"]*?-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)"),
-    ("private_key", rf"({_PEM}(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{{16,}})+)"),
-    ("aws_key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b"),
+    ("private_key", rf"({_PEM}(?:{_GAP}*[A-Za-z0-9+/=]{{16,}})+)"),
+    ("aws_key", rf"{_START}((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}})\b"),
     ("aws_secret", rf"(?i:aws_?secret_?(?:access_?)?key){_IS}([A-Za-z0-9/+=]{{40}})"),
-    ("github_token", r"\b(gh[pousr]_[A-Za-z0-9]{36,})"),
-    ("github_token", r"\b(github_pat_[A-Za-z0-9_]{22,})"),
-    ("gitlab_token", rf"\b(gl(?:pat|dt|rt|ptt|ft|soat|cbt)-{_WORD}{{20,}})"),
-    ("slack_token", r"\b(xox[abceoprs]-[A-Za-z0-9\-]{10,})"),
-    ("slack_token", r"\b(xapp-[0-9]-[A-Za-z0-9\-]{10,})"),
+    ("github_token", rf"{_START}(gh[pousr]_[A-Za-z0-9]{{36,}})"),
+    ("github_token", rf"{_START}(github_pat_[A-Za-z0-9_]{{22,}})"),
+    ("gitlab_token", rf"{_START}(gl(?:pat|dt|rt|ptt|ft|soat|cbt)-{_WORD}{{20,}})"),
+    ("slack_token", rf"{_START}(xox[abceoprs]-[A-Za-z0-9\-]{{10,}})"),
+    ("slack_token", rf"{_START}(xapp-[0-9]-[A-Za-z0-9\-]{{10,}})"),
     ("slack_webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_\-]{20,})"),
-    ("anthropic_key", rf"\b(sk-ant-{_WORD}{{16,}})"),
-    ("openai_key", rf"\b(sk-(?:proj|svcacct|admin|or-v1)-{_WORD}{{20,}})"),
-    ("openai_key", r"\b(sk-[A-Za-z0-9]{20,})"),
-    ("google_key", rf"\b(AIza{_WORD}{{35}})"),
-    ("google_token", rf"\b(ya29\.{_WORD}{{20,}})"),
-    ("google_secret", rf"\b(GOCSPX-{_WORD}{{20,}})"),
-    ("stripe_key", r"\b([sr]k_(?:live|test)_[A-Za-z0-9]{10,})"),
-    ("stripe_secret", r"\b(whsec_[A-Za-z0-9+/=]{24,})"),
-    ("huggingface_token", r"\b(hf_[A-Za-z0-9]{30,})"),
-    ("npm_token", r"\b(npm_[A-Za-z0-9]{36})"),
-    ("pypi_token", rf"\b(pypi-{_WORD}{{50,}})"),
-    ("sendgrid_key", rf"\b(SG\.{_WORD}{{16,32}}\.{_WORD}{{32,64}})"),
-    ("digitalocean_token", r"\b(do[opr]_v1_[a-f0-9]{64})"),
-    ("telegram_token", rf"\b([0-9]{{8,10}}:AA{_WORD}{{33}})"),
+    ("anthropic_key", rf"{_START}(sk-ant-{_WORD}{{16,}})"),
+    ("openai_key", rf"{_START}(sk-(?:proj|svcacct|admin|or-v1)-{_WORD}{{20,}})"),
+    ("openai_key", rf"{_START}(sk-[A-Za-z0-9]{{20,}})"),
+    ("google_key", rf"{_START}(AIza{_WORD}{{35}})"),
+    ("google_token", rf"{_START}(ya29\.{_WORD}{{20,}})"),
+    ("google_secret", rf"{_START}(GOCSPX-{_WORD}{{20,}})"),
+    ("stripe_key", rf"{_START}([sr]k_(?:live|test)_[A-Za-z0-9]{{10,}})"),
+    ("stripe_secret", rf"{_START}(whsec_[A-Za-z0-9+/=]{{24,}})"),
+    ("huggingface_token", rf"{_START}(hf_[A-Za-z0-9]{{30,}})"),
+    ("npm_token", rf"{_START}(npm_[A-Za-z0-9]{{36}})"),
+    ("pypi_token", rf"{_START}(pypi-{_WORD}{{50,}})"),
+    ("sendgrid_key", rf"{_START}(SG\.{_WORD}{{16,32}}\.{_WORD}{{32,64}})"),
+    ("digitalocean_token", rf"{_START}(do[opr]_v1_[a-f0-9]{{64}})"),
+    ("telegram_token", rf"{_START}([0-9]{{8,10}}:AA{_WORD}{{33}})"),
     ("azure_key", r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}=*)"),
-    ("age_key", r"\b(AGE-SECRET-KEY-1[0-9A-Z]{58})"),
-    ("openfang_key", rf"\b(oft?_{_WORD}{{24,}})"),
-    ("jwt", rf"\b(eyJ{_WORD}{{8,}}\.{_WORD}{{8,}}\.{_WORD}{{8,}}(?:\.{_WORD}+){{0,2}})"),
+    ("age_key", rf"{_START}(AGE-SECRET-KEY-1[0-9A-Z]{{58}})"),
+    ("openfang_key", rf"{_START}(oft?_{_WORD}{{24,}})"),
+    ("jwt", rf"{_START}(eyJ{_WORD}{{8,}}\.{_WORD}{{8,}}\.{_WORD}{{8,}}(?:\.{_WORD}+){{0,2}})"),
     (
         "authorization",
-        rf"(?i:authorization){_IS}(?i:bearer|basic|token|apikey)\s+([A-Za-z0-9._~+/\-=:]{{4,}})",
+        rf"(?i:authorization){_IS}(?i:bearer|basic|token|apikey){_GAP}+([A-Za-z0-9._~+/\-=:]{{4,}})",
     ),
-    ("bearer_token", r"(?i:\bbearer)\s+([A-Za-z0-9._~+/\-]{12,}=*)"),
+    ("bearer_token", rf"{_START}(?i:bearer){_GAP}+([A-Za-z0-9._~+/\-]{{12,}}=*)"),
     ("url_password", r"\b[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@?#\"'<>\\]*:([^\s/@\"'<>\\]+)@"),
 )
 _NAME = (
@@ -76,10 +80,10 @@ _NAME = (
 )
 _NAMED: tuple[tuple[str, str], ...] = (
     ("named_secret", rf'"{_NAME}"\s*:\s*"((?:[^"\\]|\\.)+)'),
-    ("named_secret", rf'\\+"{_NAME}\\+"\s*:\s*\\+"((?:[^"\\]|\\+[^"\\])+)'),
+    ("named_secret", rf'\\+"{_NAME}\\+"{_GAP}*:{_GAP}*\\+"((?:[^"\\]|\\+[^"\\])+)'),
     ("named_secret", rf"[?&]{_NAME}=([^&\s\"'#\\]+)"),
 )
-_NUMBERS = (("named_number", rf'"{_NAME}"\s*:\s*(-?[0-9][0-9.eE+\-]*)'),)
+_NUMBERS = (("named_number", rf'\\*"{_NAME}\\*"{_GAP}*:{_GAP}*(-?[0-9][0-9.eE+\-]*)'),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ _COLUMNS = (
     "asked_at, expires_at, answered_at, answered_by"
 )
 Statement = tuple[str, "Sequence[Any]"]
+_MOST_COVERING = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,21 @@ class ApprovalStore:
         rows = self._select("id = ?", (question_id,))
         return rows[0] if rows else None
 
-    def of_caller(self, caller: str, tool: str) -> list[Question]:
-        """Find what this caller was asked about this tool and is not spent, newest first."""
-        where = "caller = ? AND tool = ? AND state <> 'spent'"
-        return self._select(where, (caller, tool))
+    def covering(
+        self, caller: str, tool: str, arguments_hash: str, run: str, now: int
+    ) -> list[Question]:
+        """Find what this caller was asked about such a call and is not spent, newest first."""
+        where = (
+            "caller = ? AND tool = ? AND state <> 'spent' AND expires_at > ? AND (scope = 'rule' "
+            "OR scope = 'once' AND arguments_hash = ? OR scope = 'session' AND run = ?)"
+        )
+        return self._select(where, (caller, tool, now, arguments_hash, run), _MOST_COVERING)
+
+    def pending_of(self, caller: str, now: int) -> int:
+        """Count the questions that wait because of this caller."""
+        where = "caller = ? AND state = 'pending' AND expires_at > ?"
+        sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
+        return int(self.database.read(sql, (caller, now))[0][0])
 
     def pending(self, now: int) -> list[Question]:
         """List the questions that wait for a person."""
@@ -69,13 +81,14 @@ def insert(question: Question) -> Statement:
     )
 
 
-def answer(question: Question) -> Statement:
-    """Store an answer."""
+def answer(question: Question, before: Answer) -> Statement:
+    """Store an answer. If somebody else was faster the column turns NULL, and the unit fails."""
     sql = (
-        "UPDATE approvals SET state = ?, scope = ?, answered_at = ?, answered_by = ?, "
-        "expires_at = ? WHERE id = ?"
+        "UPDATE approvals SET state = CASE WHEN state = ? THEN ? END, scope = ?, "
+        "answered_at = ?, answered_by = ?, expires_at = ? WHERE id = ?"
     )
     return sql, (
+        before.value,
         question.state.value,
         question.scope.value,
         question.answered_at,
@@ -83,6 +96,15 @@ def answer(question: Question) -> Statement:
         question.expires_at,
         question.id,
     )
+
+
+def end_all(caller: str, now: int) -> Statement:
+    """End whatever was approved for, or asked by, a caller that is no more."""
+    sql = (
+        "UPDATE approvals SET state = 'denied', expires_at = ? "
+        "WHERE caller = ? AND state IN ('pending', 'approved')"
+    )
+    return sql, (now, caller)
 
 
 def spend(question_id: str) -> Statement:

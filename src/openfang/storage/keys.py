@@ -38,7 +38,7 @@ class KeyStore:
 
     def digest(self, secret: str) -> bytes:
         """Return what is stored in place of a secret."""
-        return hmac.digest(self.pepper, secret.encode(), "sha256")
+        return hmac.digest(self.pepper, secret.encode(errors="surrogatepass"), "sha256")
 
     def insert_key(self, key: Key, secret: str) -> tuple[str, Sequence[Any]]:
         """Return the statement that stores a key."""
@@ -70,6 +70,11 @@ class KeyStore:
         """Return the key with this secret, if it is in force now."""
         row = self._in_force("key", secret)
         return _key(row) if row else None
+
+    def issued(self, secret: str) -> bool:
+        """Whether a key with this secret was ever made here, in force or not."""
+        sql = "SELECT 1 FROM keys WHERE digest = ? AND kind = 'key'"
+        return bool(self.database.read(sql, (self.digest(secret),)))
 
     def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""

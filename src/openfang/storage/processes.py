@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Process:
-    """This process, as the home knows it: a row, and a file it keeps locked while it lives."""
+    """This process, as the home knows it: a row, and a file it keeps locked while it lives.
+
+    `known` is for whoever commits the row to set: until then every start brings it along.
+    """
 
     folder: Path
     id: str = field(default_factory=lambda: new_id("process"))
+    known: bool = field(init=False, default=False)
     _lock: int = field(init=False, default=-1)
 
     def begin(self, low_water: int) -> tuple[str, Sequence[Any]]:
         """Take the lock, and return the statement that makes the process known."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(self.folder / f"{self.id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        sql = "INSERT INTO processes (id, started_at, low_water) VALUES (?, ?, ?)"
+        if self._lock < 0:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / f"{self.id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sql = "INSERT OR IGNORE INTO processes (id, started_at, low_water) VALUES (?, ?, ?)"
         return sql, (self.id, time.time_ns(), low_water)
-
-    @property
-    def known(self) -> bool:
-        """Whether `begin` was called."""
-        return self._lock >= 0
 
     def progress(self, low_water: int) -> tuple[str, Sequence[Any]]:
         """Return the statement that says: no call before this record is still open."""
@@ -48,7 +48,7 @@ class Process:
 
     def release(self) -> None:
         """Give the lock up; nobody will look for our calls any more."""
-        if self.known:
+        if self._lock >= 0:
             (self.folder / f"{self.id}.lock").unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = -1

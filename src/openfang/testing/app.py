@@ -80,11 +80,12 @@ class OpenApp:
         return await explain(self.parts.pipeline, self.make(tool, arguments))
 
     async def events(self) -> list[AuditEvent]:
-        """Read the whole audit log."""
+        """Read what the audit log says of calls."""
         return await to_thread.run_sync(self._events)
 
     def _events(self) -> list[AuditEvent]:
-        return [AuditEvent.of(row) for row in rows(self.parts.database.path)]
+        found = map(AuditEvent.of, rows(self.parts.database.path))
+        return [event for event in found if event.call_id]
 
 
 @asynccontextmanager

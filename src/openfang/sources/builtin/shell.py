@@ -127,17 +127,17 @@ class _Shell:
     def _environment(self, admitted: Admitted, folder: Path) -> Mapping[str, str]:
         """A clean environment, and the chain, so that a child's own calls count as deeper."""
         chain = admitted.call.chain.deeper(admitted.tool.id)
-        values = {
+        sent = {
             "TRACEPARENT": chain.traceparent,
             "OPENFANG_CHAIN": ",".join(chain.ancestors),
             "LANG": "C.UTF-8",
         }
         if chain.starry_id:
-            values["X_OPENSTARRY_TRACE_ID"] = chain.starry_id
+            sent["X_OPENSTARRY_TRACE_ID"] = chain.starry_id
         return child_environment(
             os.environ,
             names=[name for name in self.limits.variables if name in os.environ],
-            values=values,
+            literal=sent,
             home=str(folder),
             tmp=str(folder),
         )

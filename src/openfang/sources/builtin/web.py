@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from openfang.core.calls import Admitted
     from openfang.host.http import Response
 
+# Python's own, and those that only exist for host names: no page is written in them, some are slow.
+_NOT_FOR_PAGES = frozenset(
+    {"unicode-escape", "raw-unicode-escape", "utf-7", "idna", "punycode", "undefined"}
+)
 _FETCH = builtin_tool(
     "web_fetch",
     "Fetch a page by HTTP GET. HTML comes back as Markdown, marked as external content.",
@@ -75,10 +79,15 @@ class _Web:
 
 def _readable(response: Response, raw: bool) -> str:  # noqa: FBT001 - run in a thread, positionally
     kind = (response.header("content-type") or "").lower()
-    text = response.body.decode(_charset(kind), errors="replace")
+    text = _decoded(response.body, _charset(kind))
     if raw or ("html" not in kind and not text.lstrip()[:15].lower().startswith("<!doctype html")):
         return text
     return _markdown(text)
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    """Read the body as text that can be written again: no half of a surrogate pair is left."""
+    return body.decode(charset, errors="replace").encode(errors="replace").decode()
 
 
 def _markdown(html: str) -> str:
@@ -102,9 +111,12 @@ def _charset(content_type: str) -> str:
     _, _, name = content_type.partition("charset=")
     name = name.split(";")[0].strip(" \"'") or "utf-8"
     try:
-        return codecs.lookup(name).name
-    except LookupError:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError):
         return "utf-8"
+    # Not every codec makes text: rot13, hex and gzip do not.
+    text = getattr(found, "_is_text_encoding", False)
+    return found.name if text and found.name not in _NOT_FOR_PAGES else "utf-8"
 
 
 def _marked(response: Response, text: str) -> str:
