@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
+import orjson
 import pytest
+from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +19,9 @@ from openfang.app.home import Home, init_home
 from openfang.app.lifespan import open_app
 from openfang.app.verify import Verification, verify
 from openfang.audit.chain import digest
-from openfang.core.events import Record
+from openfang.core.events import AuditEvent, Record
+from openfang.storage.log import rows
+from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +159,72 @@ def test_a_log_that_goes_on_stays_intact(log: Log) -> None:
     anyio.run(go_on)
     assert log.verify().records == 25
     assert log.verify().intact
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        "hash = hex(hash)",
+        "hash = 'no hash'",
+        "at = 'yesterday'",
+        "at = 1e300",
+        "payload = 'no JSON'",
+        "payload = '[1]'",
+        "payload = x'ff'",
+        "context = x'00'",
+        "event = x'ff'",
+        "payload = '{\"n\": 123456789012345678901234567890}'",
+        'payload = \'{"n": "\\ud800"}\'',
+        "payload = '" + '{"a":' * 300 + "1" + "}" * 300 + "'",
+        "payload = '" + "[" * 100_000 + "'",
+    ],
+)
+def test_a_column_of_another_type_is_found_and_shown_as_it_is(log: Log, tamper: str) -> None:
+    log.execute(f"UPDATE audit SET {tamper} WHERE seq = 7")  # noqa: S608 - constants
+    assert [(found.kind, found.seq) for found in log.verify().findings] == [("altered", 7)]
+    (row,) = (row for row in rows(log.path) if row[1] == 7)
+    shown = orjson.loads(orjson.dumps(AuditEvent.of(row).as_json()))
+    assert shown["audit_id"] == 7
+
+
+def test_what_cannot_be_read_is_shown_as_raw_text(log: Log) -> None:
+    log.execute("UPDATE audit SET payload = 'no JSON', at = 'then', hash = 'none' WHERE seq = 7")
+    (event,) = (AuditEvent.of(row) for row in rows(log.path) if row[1] == 7)
+    assert (event.payload, event.created_at, event.hash) == ({"raw": "no JSON"}, "then", "none")
+
+
+def test_a_node_of_another_type_is_found(log: Log) -> None:
+    log.execute("UPDATE audit SET node = CAST(node AS BLOB) WHERE seq = 7")
+    assert "altered" in log.kinds()
+
+
+@pytest.mark.parametrize(
+    "tamper", ["hash = hex(hash)", "signature = 'none'", "at = 'then'", "node = x'ff'", "seq = 'x'"]
+)
+def test_a_checkpoint_of_another_type_is_forged(log: Log, tamper: str) -> None:
+    log.execute(f"UPDATE checkpoints SET {tamper}")  # noqa: S608 - constants
+    assert log.kinds() == {"forged"}
+
+
+def test_a_line_of_another_type_in_the_second_place_is_forged(log: Log) -> None:
+    body = orjson.loads(log.checkpoints.read_bytes().splitlines()[-1])
+    lines = [{**body, "seq": str(body["seq"])}, {**body, "node": [1]}]
+    with log.checkpoints.open("ab") as file:
+        file.writelines(orjson.dumps(line) + b"\n" for line in lines)
+    assert [found.kind for found in log.verify().findings] == ["forged", "forged"]
+
+
+async def test_checkpoints_that_are_gone_from_both_places_are_missed(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path / "home") as app:
+        await app.call("system_time")
+        running = await to_thread.run_sync(verify, app.parts)
+    assert running.intact
+    assert running.checkpoints == 0
+    log = Log(Home(tmp_path / "home"))
+    assert await to_thread.run_sync(log.kinds) == set()
+    await to_thread.run_sync(log.execute, "DELETE FROM checkpoints")
+    await to_thread.run_sync(log.checkpoints.unlink)
+    assert await to_thread.run_sync(log.kinds) == {"no_checkpoint"}
 
 
 words = st.text(max_size=20)

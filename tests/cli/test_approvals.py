@@ -71,7 +71,7 @@ def test_a_rule_covers_the_callers_tool_until_it_is_taken_back(fresh: Cli) -> No
     assert echo(fresh, "c").code == 0
     fresh("approvals", "deny", question)
     assert echo(fresh, "d").code == 5
-    assert echo(fresh, "a").code == 3
+    assert echo(fresh, "a").code == 5
 
 
 def test_a_call_that_can_wait_goes_on_when_it_is_answered(openfang: Cli) -> None:

@@ -78,7 +78,7 @@ def test_the_seeds_queries_run_as_they_are_written(used: Cli, number: int) -> No
         "DELETE FROM audit",
         "PRAGMA journal_mode = DELETE",
         "ATTACH DATABASE 'elsewhere.db' AS elsewhere",
-        "SELECT 1; SELECT 2",
+        "SELECT 1; DELETE FROM audit",
         "SELECT nothing FROM nowhere",
         "CREATE TABLE mine (a)",
         "",
@@ -114,7 +114,7 @@ def test_the_whole_log_is_exported_as_json_lines(used: Cli, tmp_path: Path) -> N
 
 
 def test_a_reader_that_goes_away_is_no_error(used: Cli) -> None:
-    command = f"{' '.join(used.command('audit', 'export'))} | head -n 1 | grep -c policy_decision"
+    command = f"{' '.join(used.command('audit', 'export'))} | head -n 1 | grep -c key_created"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         env=used.environment(),
@@ -138,11 +138,12 @@ def test_the_tail_follows(fresh: Cli) -> None:
     try:
         fresh.call("system_time")
         assert following.stdout
-        kinds = [json.loads(following.stdout.readline())["event_type"] for _ in range(3)]
+        kinds = [json.loads(following.stdout.readline())["event_type"] for _ in range(4)]
     finally:
         following.kill()
         following.communicate()
-    assert kinds == ["policy_decision", "tool_invocation_start", "tool_invocation_end"]
+    assert kinds[0] == "key_created"
+    assert kinds[1:] == ["policy_decision", "tool_invocation_start", "tool_invocation_end"]
 
 
 def test_a_search_joins_its_conditions(used: Cli) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,3 +129,55 @@ def test_the_trace_of_the_environment_is_kept(make_home: Callable[[], Cli]) -> N
     (start, *_) = openfang("audit", "search", "--call", body["call_id"], "--json").lines
     assert start["context"]["trace"] == trace
     assert start["context"]["x-openstarry-trace-id"] == "a-trace-of-theirs"
+
+
+def _running(mark: str) -> list[str]:
+    """The processes whose command line has these words."""
+    found: list[str] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode():
+                found.append(folder.name)
+    return found
+
+
+def _until(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not seen():
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.requirement("C7.13", "C13.1")
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_told_to_end_takes_its_children_along_and_records_it(
+    fresh: Cli, tmp_path: Path, told: signal.Signals
+) -> None:
+    fresh.configure("[tools.shell_exec]\nallow_shell = true")
+    plan = tmp_path / "plan"
+    plan.write_text("sleep")
+    spec = fresh("spec", "freeze", str(plan)).out.strip()
+    seconds = f"57.{os.getpid()}{told.value:02}"
+    arguments = json.dumps({"command": f"sleep {seconds} & sleep {seconds}; true"})
+    running = fresh.start("tools", "call", "shell_exec", "--spec", spec, "--args", arguments)
+    _until(lambda: len(_running(f"sleep {seconds} ")) >= 4)
+    running.send_signal(told)
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 128 + told
+    assert b"Traceback" not in errors
+    assert not _running(f"sleep {seconds}")
+    assert fresh.sql(_OPEN) == [{"n": 0}]
+    (ended,) = fresh("audit", "search", "--event", "tool_invocation_end", "--json").lines
+    assert ended["payload"]["outcome"] == "cancelled"
+    assert fresh.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
+
+
+def test_a_batch_that_waits_for_its_input_ends_when_told_to(fresh: Cli) -> None:
+    running = fresh.start("tools", "batch", "-")
+    assert running.stdin
+    assert running.stdout
+    running.stdin.write(b'{"tool": "system_time"}\n')
+    running.stdin.flush()
+    running.stdout.readline()
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=20) == 143
+    running.communicate()

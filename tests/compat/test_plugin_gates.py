@@ -104,7 +104,7 @@ async def test_what_a_gate_lets_through_runs(tmp_path: Path, text: str) -> None:
         (decision, *_) = await app.events()
     assert source.reached == 1
     assert decision.payload["gates"][-1]["verdict"] == "allow"
-    assert len(decision.payload["gates"]) == 8
+    assert len(decision.payload["gates"]) == 9
 
 
 @pytest.mark.requirement("C7.13", "C20")

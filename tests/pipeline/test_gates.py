@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("C7.6")
 SEED = '[policy]\nprofile = "seed"\n'
-GATES = ("disabled", "mode", "spec_frozen", "project", "policy", "admin_token", "trust")
+GATES = ("disabled", "mode", "spec_frozen", "project", "policy", "admin_token", "trust", "grants")
 PLANNING = Wish(mode=Mode.PLANNING)
 NO_TAGS = frozenset[str]()
 WRITING = frozenset({"fs.write"})
@@ -205,7 +205,7 @@ async def test_the_first_refusal_decides_and_explain_knows_them_all(tmp_path: Pa
             words = ["allow"] * place + ["deny"] + ["not_reached"] * (len(GATES) - place - 1)
             assert verdicts == list(zip(GATES, words, strict=True))
             assert explained.first_refusal == caught.value.verdicts[place]
-            later = set(GATES[place + 1 :]) - {"trust"}
+            later = set(GATES[place + 1 :]) - {"trust", "grants"}
             absent = {"spec_frozen"} if step.wish is PLANNING else set[str]()
             assert denied == {gate, *later} - absent
     assert source.reached == 1
@@ -223,7 +223,7 @@ async def test_each_refusal_is_recorded_with_every_gates_verdict(tmp_path: Path)
         "allow",
         "allow",
         "deny",
-        *["not_reached"] * 4,
+        *["not_reached"] * 5,
     ]
     assert (violation.event_type, violation.level) == ("policy_violation", "warning")
     assert violation.payload == {

@@ -83,3 +83,10 @@ def test_a_value_that_no_program_can_receive_is_refused() -> None:
 @given(st.dictionaries(st.from_regex(r"\A[A-Z]{1,8}\Z"), st.text(max_size=8)))
 def test_nothing_of_the_parent_passes_unasked(parent: dict[str, str]) -> None:
     assert set(child_environment(parent)) == {"PATH"}
+
+
+def test_what_others_sent_is_never_expanded() -> None:
+    made = child_environment({"DBPASS": "hunter2"}, literal={"TRACE": "${DBPASS}"})
+    assert made["TRACE"] == "${DBPASS}"
+    with pytest.raises(VariableRefused):
+        child_environment({}, literal={"TRACE": "a\0b"})

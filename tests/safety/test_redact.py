@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from openfang.safety.personal import is_personal
 from openfang.safety.redact import Finding, Redacted, Redactor, looks_secret
 
 pytestmark = pytest.mark.requirement("C7.12", "C13.4")
@@ -292,3 +293,204 @@ def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     PLAIN.text(text)
     PLAIN.json_text(text)
     assert time.process_time() - began < 5
+
+
+ESCAPES = [r"\n", r"\t", r"\r", r"\b", r"\f", r"\u000a", r"\u001B", r"\"", r"\\", r"\/", r"a\u002c"]
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+@pytest.mark.parametrize(("kind", "secret"), SECRETS)
+def test_a_secret_behind_an_escape_goes_and_the_escape_stays(
+    kind: str, secret: str, escape: str
+) -> None:
+    text = f'{{"x": ["ä{escape}{json.dumps(secret)[1:-1]}\\n"], "n": 1}}'
+    before = json.loads(f'"ä{escape}"')
+    expected = {"x": [f"{before}{mark(kind, secret)}\n"], "n": 1}
+    assert json.loads(PLAIN.text(text).text) == expected
+    assert json.loads(PLAIN.json_text(text).text) == expected
+    assert PLAIN.contains_secret(text)
+    assert PLAIN.tree(json.loads(text)) == expected
+
+
+@pytest.mark.parametrize("escape", [r"\n", r"\t", r"\r", r"\b", r"\f", r"\u001b"])
+@pytest.mark.parametrize(("kind", "secret"), SECRETS)
+def test_a_secret_behind_an_escape_is_seen_in_text_that_is_only_partly_json(
+    kind: str, secret: str, escape: str
+) -> None:
+    inner = json.dumps(secret)[1:-1]
+    redacted = PLAIN.text(f'see\n{{"x": "a{escape}{inner}"}}')
+    assert [finding.kind for finding in redacted.found] == [kind]
+    assert redacted.text == f'see\n{{"x": "a{escape}{redacted.found[0].mark}"}}'
+    assert looks_secret(f'see\n{{"x": "a{escape}{inner}"}}')
+
+
+@pytest.mark.parametrize("space", [r"\n", r"\t", r"\r\n ", " "])
+def test_a_bearer_token_behind_an_escaped_space_goes(space: str) -> None:
+    redacted = PLAIN.json_text(f'{{"h": "Bearer{space}{MIXED[:40]}"}}')
+    assert redacted.text == f'{{"h": "Bearer{space}{redacted.found[0].mark}"}}'
+
+
+@pytest.mark.parametrize("letters", ["pm_" + MIXED[:36], "pm_" + MIXED[:40]])
+def test_the_letter_of_an_escape_is_no_part_of_a_secret(letters: str) -> None:
+    text = rf'{{"x": "\n{letters}"}}'
+    assert PLAIN.text(text).text is text
+    known = Redactor(KEY, ["nabcdef"])
+    assert known.json_text(r'["\nabcdef"]').text == r'["\nabcdef"]'
+
+
+def test_a_secret_spelled_with_needless_escapes_is_found() -> None:
+    text = r'{"x": "\u0067hp_' + MIXED[:36] + r'", "u": "https:\/\/a:hunter2@h\/", "p\u0077d": "x"}'
+    redacted = PLAIN.json_text(text)
+    kinds = [finding.kind for finding in redacted.found]
+    assert kinds == ["github_token", "url_password", "named_secret"]
+    assert json.loads(redacted.text)["x"] == redacted.found[0].mark
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 20261116, "b": [1, 2]}',
+        '{"a":[20261116,-20261116.5,1202611160]}',
+        "20261116",
+        ' { "token" : 20261116 } ',
+        '{"20261116": "is 20261116"}',
+    ],
+)
+def test_a_known_number_becomes_a_string(text: str) -> None:
+    redacted = Redactor(KEY, ["20261116"]).json_text(text)
+    json.loads(redacted.text)
+    assert "20261116" not in redacted.text
+    assert redacted.found
+
+
+def test_what_stands_beside_a_known_number_stays_byte_for_byte() -> None:
+    text = '{"a": 1.50, "b" :20261116,\n"c": 123456789012345678901234567890, "d": "\\u00e4\\/"}'
+    redactor = Redactor(KEY, ["20261116"])
+    for redacted in (redactor.text(text), redactor.json_text(text)):
+        assert redacted.text == text.replace("20261116", f'"{redacted.found[0].mark}"')
+    assert redactor.text("PIN 20261116.").text == f"PIN {redactor.text('20261116').text}."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ('{"type": "account", "id": 7}', '{"a": {"type":"account","id":7}, "b": 1}'),
+        ('{"type": "account", "id": 7}', '{"a": {"type": "account", "id": 7}, "b": 1}'),
+        ('"hunter"', '{"a": "hunter", "b": 1}'),
+        ("[1,2,3]", '{"a": [1,2,3], "b": 1}'),
+        ("2,3],[4", '{"a": [[1,2,3],[4]], "b": 1}'),
+    ],
+)
+def test_a_known_value_that_is_json_goes_with_the_smallest_value_around_it(
+    value: str, text: str
+) -> None:
+    redacted = Redactor(KEY, [value]).json_text(text)
+    assert json.loads(redacted.text) == {"a": redacted.found[0].mark, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [('":true,"', '{"a":true,"b":1}'), ("\n123456", "\n123456"), (": null", '{"a": null}')],
+)
+def test_a_known_value_that_is_part_of_a_whole_takes_it_all(value: str, text: str) -> None:
+    redacted = Redactor(KEY, [value]).json_text(text)
+    assert json.loads(redacted.text) == redacted.found[0].mark
+
+
+def test_without_names_a_member_called_token_stays() -> None:
+    text = '{"token": "next-page", "pin": 20261116, "api_key": 7}'
+    redactor = Redactor(KEY, ["20261116"])
+    clean = redactor.json_text(text, names=False)
+    assert json.loads(clean.text) == {
+        "token": "next-page",
+        "pin": clean.found[0].mark,
+        "api_key": 7,
+    }
+
+
+def test_a_tree_without_a_secret_is_the_same_object() -> None:
+    tree = {"token": "next", "list": [1, None, True, "a\n\u001b"]}
+    redactor = Redactor(KEY, ["20261116"])
+    assert redactor.tree(tree) is tree
+    pin = redactor.json_text("20261116").found[0].mark
+    assert redactor.tree([20261116, tree]) == [pin, tree]
+    assert redactor.tree(20261116) == pin
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"{\n", "[1, 2", '"a', '{"password": ', r'"\u12', "[" * 100_000, '["a"] and 20261116', ""],
+)
+def test_what_is_not_json_is_redacted_as_text(text: str) -> None:
+    redactor = Redactor(KEY, ["20261116"])
+    assert "20261116" not in redactor.json_text(text + " 20261116 ghp_" + MIXED[:36]).text
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+TREES: st.SearchStrategy[Any] = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+VALUES = st.sampled_from(
+    [
+        "20261116",
+        'a"b\\c\nd',
+        '{"k":[1,2]}',
+        "hunter2",
+        "-1.25e7",
+        "[1, 2]",
+        "ünïcode\x1b",
+        "null,1",
+    ]
+)
+
+
+def _leaves(tree: Any) -> list[str]:
+    if isinstance(tree, dict):
+        members = cast("dict[str, Any]", tree)
+        return [leaf for key, value in members.items() for leaf in (key, *_leaves(value))]
+    if isinstance(tree, list):
+        items = cast("list[Any]", tree)
+        return [leaf for item in items for leaf in _leaves(item)]
+    return [tree if isinstance(tree, str) else json.dumps(tree)]
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    tree=st.recursive(
+        LEAVES | VALUES | VALUES.map(lambda v: f"\n{v}é") | st.just(20261116),
+        lambda inner: (
+            st.lists(inner | st.just([1, 2]), max_size=4)
+            | st.dictionaries(st.text() | VALUES, inner, max_size=4)
+        ),
+        max_leaves=12,
+    ),
+    values=st.lists(VALUES, min_size=1, max_size=4),
+    indent=st.sampled_from([None, 1]),
+    ascii_only=st.booleans(),
+    names=st.booleans(),
+)
+def test_json_stays_json_and_no_known_value_is_left(
+    *, tree: Any, values: list[str], indent: int | None, ascii_only: bool, names: bool
+) -> None:
+    text = json.dumps(tree, indent=indent, ensure_ascii=ascii_only)
+    redacted = Redactor(KEY, values).json_text(text, names=names)
+    read = json.loads(redacted.text)
+    assert not any(value in leaf for leaf in _leaves(read) for value in values)
+    assert redacted.found or redacted.text is text
+
+
+@settings(max_examples=150, deadline=None)
+@given(tree=TREES, indent=st.sampled_from([None, 2]))
+def test_json_without_a_secret_comes_back_untouched(tree: Any, indent: int | None) -> None:
+    text = json.dumps({"pässword": tree}, indent=indent)
+    assume(not PLAIN.json_text(text).found)
+    assert PLAIN.json_text(text).text is text
+
+
+@pytest.mark.parametrize("escape", ["\\n", "\\t", "\\u001b"])
+def test_personal_data_behind_an_escape_is_seen(escape: str) -> None:
+    for found in ("DE89370400440532013000", "4111 1111 1111 1111", "+49 30 1234567", "ada@h.org"):
+        assert is_personal(f'{{"x": "{escape}{found}"}}')
+    assert not is_personal(f'{{"x": "{escape}noreply@h.org"}}')

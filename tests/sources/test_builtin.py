@@ -14,9 +14,11 @@ import pytest
 from anyio import to_thread
 
 from openfang.core.calls import EVERYTHING, Caller, Grants
-from openfang.core.errors import InvalidArguments, Parked
+from openfang.core.errors import InvalidArguments, Parked, PolicyViolation
 from openfang.core.keys import Scope
 from openfang.core.labels import Labels
+from openfang.core.trace import read_chain
+from openfang.pipeline.explain import explain
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:
@@ -122,12 +124,19 @@ class TestMemory:
         grants = Grants(tools=("*",), memory_read=("shared.*",), memory_write=("own.*",))
         limited = replace(app.caller, id="key:limited", grants=grants)
 
-        async def outcome(tool: str, **arguments: Any) -> bool:
-            return (await app.invoke(app.make(tool, arguments, caller=limited))).is_error
+        async def rule(tool: str, **arguments: Any) -> str:
+            call = app.make(tool, arguments, caller=limited)
+            explained = await explain(app.parts.pipeline, call)
+            try:
+                await app.invoke(call)
+            except PolicyViolation as refusal:
+                assert explained.outcome == "deny"
+                return refusal.rule
+            return ""
 
-        assert not await outcome("memory_store", key="own.a", value=1)
-        assert await outcome("memory_store", key="shared.a", value=1)
-        assert await outcome("memory_recall", key="own.a")
+        assert await rule("memory_store", key="own.a", value=1) == ""
+        assert await rule("memory_store", key="shared.a", value=1) == "memory_write_not_granted"
+        assert await rule("memory_recall", key="own.a") == "memory_read_not_granted"
 
     async def test_labels_are_remembered_with_the_value(self, app: OpenApp) -> None:
         store = app.make(
@@ -165,6 +174,9 @@ def website() -> Generator[str]:
             body = PAGE.encode() if self.path == "/" else b'{"a": 1}'
             self.send_response(200)
             kind = "text/html" if self.path == "/" else "application/json"
+            if self.path.startswith("/in/"):
+                kind = f"text/plain; charset={self.path.removeprefix('/in/')}"
+                body = b"h\xe9llo \\x41 \\ud800 +2AA- 4142"
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -215,6 +227,27 @@ class TestWeb:
         assert '{"a": 1}' in data.text
         assert "<b>bold</b>" in raw.text
 
+    @pytest.mark.parametrize(
+        "charset",
+        [
+            *("unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "hex", "zlib", "idna"),
+            *("punycode", "undefined", "no-such-charset"),
+        ],
+    )
+    async def test_a_page_in_no_charset_of_pages_is_read_as_utf_8(
+        self, tmp_path: Path, charset: str
+    ) -> None:
+        async with surfing(tmp_path / "home") as (app, url):
+            result = await app.call("web_fetch", url=f"{url}/in/{charset}")
+        assert "h\ufffdllo \\x41 \\ud800 +2AA- 4142" in result.text
+
+    async def test_a_page_in_another_charset_is_read_in_it(self, tmp_path: Path) -> None:
+        async with surfing(tmp_path / "home") as (app, url):
+            latin = await app.call("web_fetch", url=f"{url}/in/iso-8859-1")
+            wide = await app.call("web_fetch", url=f"{url}/in/utf-16")
+        assert "h\xe9llo" in latin.text
+        assert wide.text.encode()
+
     @pytest.mark.requirement("C3.9")
     async def test_private_addresses_are_refused_unless_opened(self, app: OpenApp) -> None:
         for url in ("http://127.0.0.1:9/", "http://2130706433:9/", "http://[::1]:9/"):
@@ -236,9 +269,9 @@ class TestWeb:
     async def test_the_network_grants_are_enforced(self, tmp_path: Path) -> None:
         async with surfing(tmp_path / "home") as (app, url):
             limited = replace(app.caller, grants=Grants(tools=("*",), network=("example.com",)))
-            result = await app.invoke(app.make("web_fetch", {"url": url}, caller=limited))
-        assert result.is_error
-        assert "granted" in result.text
+            with pytest.raises(PolicyViolation) as caught:
+                await app.invoke(app.make("web_fetch", {"url": url}, caller=limited))
+        assert caught.value.rule == "network_not_granted"
 
 
 SHELL = '[tools.shell_exec]\nprograms = ["echo", "cat", "sleep", "sh", "env"]\n'
@@ -301,7 +334,11 @@ class TestShell:
 
             async def refused(command: str) -> bool:
                 call = app.make("shell_exec", {"command": command}, caller=limited)
-                return "shell grants" in (await app.invoke(call)).text
+                try:
+                    await app.invoke(call)
+                except PolicyViolation as refusal:
+                    return refusal.rule == "shell_not_granted"
+                return False
 
             assert not await refused("echo anything")
             assert not await refused("cat a.txt")
@@ -318,6 +355,18 @@ class TestShell:
         assert "canary" not in result.text
         assert {"PATH", "HOME", "TMPDIR", "TRACEPARENT", "OPENFANG_CHAIN"} <= names
         assert "OPENFANG_CHAIN=builtin:shell_exec" in result.structured["stdout"]
+
+    async def test_a_trace_of_the_callers_reads_no_variable_of_ours(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DBPASS", "hunter2")
+        chain = read_chain(starry_id="${DBPASS}", ancestors=("${DBPASS}",))
+        async with shell(tmp_path / "home") as app:
+            result = await app.invoke(app.make("shell_exec", {"command": "env"}, chain=chain))
+        lines = result.structured["stdout"].splitlines()
+        assert "X_OPENSTARRY_TRACE_ID=${DBPASS}" in lines
+        assert "OPENFANG_CHAIN=${DBPASS},builtin:shell_exec" in lines
+        assert "hunter2" not in result.text
 
     async def test_a_command_that_takes_too_long_is_ended(self, tmp_path: Path) -> None:
         async with shell(tmp_path / "home") as app:

@@ -30,7 +30,7 @@ class Admin:
     caller: Caller
 
     def __post_init__(self) -> None:
-        require_admin(self.caller)
+        require_admin(self.parts, self.caller)
 
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""

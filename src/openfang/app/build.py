@@ -48,10 +48,12 @@ from openfang.storage.state import BlobStore, MemoryStore, RunStore, Settings
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from openfang.app.home import Home
     from openfang.config.models import Config
+    from openfang.core.calls import Call
+    from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, ToolSource
     from openfang.registry.pins import Changed
 
@@ -153,12 +155,13 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
     )
     stamper = Stamper()
     sources: dict[tuple[Kind, str], ToolSource] = {}
+    checks: dict[str, Callable[[Call], Deny | None]] = {}
     catalog = Catalog(registry)
     pipeline = Pipeline(
         catalog=catalog,
         sources=sources,
         guards=_guards(config),
-        engine=_engine(config, specs, keys),
+        engine=_engine(config, specs, keys, checks),
         runs=RunLabels(RunStore(database)),
         approvals=approvals,
         audit=broker,
@@ -187,7 +190,9 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         sources=sources,
         sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
     )
-    parts.add(Kind.BUILTIN, _builtins(parts, stamper))
+    builtins = _builtins(parts, stamper)
+    checks.update(builtins.checks)
+    parts.add(Kind.BUILTIN, builtins)
     return parts
 
 
@@ -198,13 +203,18 @@ def _node(database: Database) -> str:
     return node
 
 
-def _engine(config: Config, specs: SpecStore, keys: KeyStore) -> Engine:
+def _engine(
+    config: Config,
+    specs: SpecStore,
+    keys: KeyStore,
+    checks: Mapping[str, Callable[[Call], Deny | None]],
+) -> Engine:
     def valid(secret: str, tool: str) -> bool:
         token = keys.find_token(secret)
         return token is not None and matches(token.tools, tool)
 
     guided = config.policy.profile == "guided"
-    gates = standard_gates(frozen=specs.frozen, valid=valid, guided=guided)
+    gates = standard_gates(frozen=specs.frozen, valid=valid, checks=checks, guided=guided)
     return Engine(gates, load_gates(config.plugins.gates))
 
 

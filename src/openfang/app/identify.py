@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.app.home import DEFAULT_PROJECT
 from openfang.core.errors import PolicyViolation, Unauthenticated
+from openfang.core.events import POLICY_VIOLATION, Record
 from openfang.core.keys import Key
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def identify(parts: Parts, secret: str) -> Caller:
         return Key(id="config", name="config", projects=(DEFAULT_PROJECT,)).caller()
     key = parts.keys.find_key(secret)
     if key is None:
+        note_refusal(parts, "nobody", "unauthenticated", "an unknown, expired or revoked key")
         raise Unauthenticated(
             "The key is not known, has expired or was revoked.",
             way_out="openfang init if it is the home's own, else: openfang keys create NAME",
@@ -52,11 +54,21 @@ def _same(one: str, other: str) -> bool:
     )
 
 
-def require_admin(caller: Caller) -> None:
-    """Refuse whoever may not manage the node."""
+def require_admin(parts: Parts, caller: Caller) -> None:
+    """Refuse whoever may not manage the node, on record."""
     if not caller.admin:
+        note_refusal(parts, caller.id, "admin_only", f"{caller.id} may not manage this node.")
         raise PolicyViolation(
             f"{caller.id} may not manage this node.",
             rule="admin_only",
             way_out="use a key made with: openfang keys create NAME --admin",
         )
+
+
+def note_refusal(parts: Parts, caller: str, rule: str, reason: str) -> None:
+    """Write down that somebody was turned away before any call was made."""
+    payload = {"step": "identify", "rule": rule, "reason": reason}
+    record = Record(
+        event=POLICY_VIOLATION, level="warning", payload=payload, context={"caller": caller}
+    )
+    parts.writer.write_blocking(parts.broker.unit([record]))

@@ -27,7 +27,7 @@ class Log:
     caller: Caller
 
     def __post_init__(self) -> None:
-        require_admin(self.caller)
+        require_admin(self.parts, self.caller)
 
     def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""

@@ -67,9 +67,8 @@ def _sorted_out(points: Iterable[Checkpoint]) -> tuple[list[Checkpoint], list[Fi
         if point.well_formed:
             formed.append(point)
         else:
-            seq = point.seq if isinstance(point.seq, int) else 0
             text = "the checkpoint is not as any node writes it"
-            malformed.append(Finding("forged", str(point.node), seq, text))
+            malformed.append(Finding("forged", str(point.node), point.seq, text))
     return formed, malformed
 
 
@@ -80,7 +79,8 @@ def _ended_well(parts: Parts) -> bool:
     """
     sql = """
         SELECT 1 FROM processes WHERE ended_at IS NOT NULL AND NOT EXISTS (
-          SELECT 1 FROM audit WHERE event = ? AND instr(payload, ?) AND instr(context, processes.id))
+          SELECT 1 FROM audit
+          WHERE event = ? AND instr(payload, ?) AND instr(context, processes.id))
         LIMIT 1
     """
     return bool(parts.database.read(sql, (TOOL_INVOCATION_END, Outcome.INTERRUPTED.value)))

@@ -161,7 +161,9 @@ def _short_row(event: AuditEvent) -> tuple[object, ...]:
 def _what(payload: Any) -> str:  # noqa: ANN401 - any JSON
     """The words of a record that say most."""
     words = [
-        str(payload[key]) for key in ("outcome", "decision", "state", "name") if payload.get(key)
+        str(payload[key])
+        for key in ("outcome", "decision", "state", "name", "raw")
+        if payload.get(key)
     ]
     if "arguments" in payload:
         words.append(json_text(payload["arguments"])[:200])

@@ -57,22 +57,23 @@ class _Ending:
     async def watch(self, main: Callable[[], Awaitable[T]]) -> T:
         """Run it, and cancel it when told to."""
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
+        scope = anyio.CancelScope()
 
         def end(number: int) -> None:
-            if not self.signal and task is not None:
-                self.signal = number
-                task.cancel()
+            self.signal = number
+            scope.cancel()
 
         # What is ignored stays so: that is what nohup means.
         watched = [number for number in _ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
         for number in watched:
             loop.add_signal_handler(number, end, number)
         try:
-            return await main()
+            with scope:
+                return await main()
         finally:
             for number in watched:
                 loop.remove_signal_handler(number)
+        raise asyncio.CancelledError
 
 
 def _leave(code: int) -> NoReturn:

@@ -129,7 +129,7 @@ def _six_gates(house: House | None, ctx: InvocationContext) -> list[Gate]:
         token = house.parts.keys.find_token(secret)
         return token is not None and matches(token.tools, tool)
 
-    gates = standard_gates(frozen=frozen, valid=valid, guided=False)
+    gates = standard_gates(frozen=frozen, valid=valid, checks={}, guided=False)
     return [gate for gate in gates if not isinstance(gate, TrustGate)]
 
 

@@ -116,8 +116,8 @@ def _object(column: object) -> Mapping[str, Any]:
     """Read a JSON object that can be written again; anything else comes back under `raw`."""
     text = _text(column)
     try:
-        body = json.loads(text)
-        if isinstance(body, dict) and isinstance(column, str) and _writable(text, body):
+        body: object = json.loads(text)
+        if isinstance(column, str) and _writable(text, body) and isinstance(body, dict):
             return cast("dict[str, Any]", body)
     except (ValueError, RecursionError):
         pass

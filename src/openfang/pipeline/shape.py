@@ -62,7 +62,7 @@ class Shaper:
 
     def _redacted(self, result: Result) -> Result:
         content = tuple(self._redacted_part(part) for part in result.content)
-        return replace(result, content=content, structured=self._redacted_json(result.structured))
+        return replace(result, content=content, structured=self.redactor.tree(result.structured))
 
     def _redacted_part(self, part: Part) -> Part:
         text = _text_of(part)
@@ -70,13 +70,6 @@ class Shaper:
             return part
         clean = self.redactor.text(text).text
         return part if clean is text else _with_text(part, clean)
-
-    def _redacted_json(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        if value is None:
-            return None
-        text = orjson.dumps(value).decode()
-        clean = self.redactor.text(text).text
-        return value if clean is text else orjson.loads(clean)
 
     def _labels(self, admitted: Admitted, result: Result, probe: str) -> Labels:
         """Label by what the tool is and, unless it is public anyway, by what the text holds."""

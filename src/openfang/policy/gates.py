@@ -1,4 +1,4 @@
-"""The six gates, in the seed's order and words, and the one of ours that follows them."""
+"""The six gates, in the seed's order and words, and the two of ours that follow them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.tools import Risk, Tool, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from openfang.core.ports import Gate
 
@@ -138,10 +138,23 @@ class TrustGate:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GrantGate:
+    """What a tool would do with its arguments is granted; `checks` are by tool id."""
+
+    checks: Mapping[str, Callable[[Call], Deny | None]]
+    name: str = "grants"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        check = self.checks.get(tool.id)
+        return (check(call) if check else None) or ALLOW
+
+
 def standard_gates(
     *,
     frozen: Callable[[str, str | None], bool],
     valid: Callable[[str, str], bool],
+    checks: Mapping[str, Callable[[Call], Deny | None]],
     guided: bool,
 ) -> tuple[Gate, ...]:
     """Every call passes these, top to bottom."""
@@ -153,4 +166,5 @@ def standard_gates(
         BlacklistGate(),
         AdminTokenGate(valid),
         TrustGate(valid),
+        GrantGate(checks),
     )

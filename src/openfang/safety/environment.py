@@ -21,7 +21,7 @@ class VariableRefused(OpenFangError):  # noqa: N818 - it reads as what it is
     code = "variable_refused"
 
 
-def child_environment(
+def child_environment(  # noqa: PLR0913 - each is another place that a variable comes from
     parent: Mapping[str, str],
     *,
     names: Sequence[str] = (),

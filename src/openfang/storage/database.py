@@ -146,6 +146,8 @@ def explain(path: Path, error: sqlite3.Error) -> HomeError:
             f"The database {path} cannot be opened for writing ({text}).",
             way_out="make the home writable, or set OPENFANG_HOME to a folder that is",
         )
+    if "closed database" in text:
+        return HomeError("The home was closed meanwhile.", way_out="open it again")
     if "full" in text:
         return HomeError(f"The disk of {path} is full.", way_out="free some space; nothing is lost")
     if "locked" in text or "busy" in text:

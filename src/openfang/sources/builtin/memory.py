@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from openfang.core.errors import PolicyViolation
+from openfang.core.decisions import Deny
 from openfang.core.results import Result, error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
 from openfang.policy.grants import matches
@@ -18,7 +18,7 @@ from openfang.storage.writer import Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.core.calls import Admitted
+    from openfang.core.calls import Admitted, Call
     from openfang.storage.writer import Writer
 
 _KEY = {
@@ -49,7 +49,10 @@ _RECALL = builtin_tool(
 def memory_tools(store: MemoryStore, writer: Writer) -> Sequence[Builtin]:
     """The family of memory."""
     family = _Memory(store, writer)
-    return [Builtin(_STORE, family.store), Builtin(_RECALL, family.recall)]
+    return [
+        Builtin(_STORE, family.store, lambda call: _grant(call, "memory_write")),
+        Builtin(_RECALL, family.recall, lambda call: _grant(call, "memory_read")),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,6 @@ class _Memory:
 
     async def store(self, admitted: Admitted) -> Result:
         caller, key = admitted.call.caller, admitted.call.arguments["key"]
-        _check(caller.grants.memory_write, key, "memory_write")
         value = orjson.dumps(admitted.call.arguments["value"]).decode()
         statement = remember(caller.space, key, value, admitted.labels)
         await self.writer.write(Unit(statements=(statement,)))
@@ -67,7 +69,6 @@ class _Memory:
 
     async def recall(self, admitted: Admitted) -> Result:
         caller, key = admitted.call.caller, admitted.call.arguments["key"]
-        _check(caller.grants.memory_read, key, "memory_read")
         found = self.rows.recall(caller.space, key)
         if found is None:
             return error_result(f"Nothing is remembered under {key}.")
@@ -77,10 +78,14 @@ class _Memory:
         return text_result(shown, labels=labels, structured={"value": value})
 
 
-def _check(granted: tuple[str, ...], key: str, grant: str) -> None:
-    if not matches(granted, key):
-        raise PolicyViolation(
-            f"The key {key} is not covered by your {grant} grants.",
-            rule=grant,
-            way_out=f"openfang keys create NAME --{grant.replace('_', '-')} GLOB",
-        )
+def _grant(call: Call, grant: str) -> Deny | None:
+    key = str(call.arguments.get("key", ""))
+    granted = call.caller.grants
+    if matches(granted.memory_read if grant == "memory_read" else granted.memory_write, key):
+        return None
+    option = grant.replace("_", "-")
+    return Deny(
+        f"Key {key} is not covered by the {grant} grants of {call.caller.id}",
+        f"{grant}_not_granted",
+        f"openfang keys create NAME --{option} GLOB",
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from openfang.core.decisions import Deny
 from openfang.core.errors import PolicyViolation
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from openfang.core.calls import Admitted
+    from openfang.core.calls import Admitted, Call
 
 _SHELL_SYNTAX = re.compile(r"[`;|<>&\n\r\0]|\$[({]")
 _EXEC = builtin_tool(
@@ -69,7 +70,8 @@ class ShellLimits:
 
 def shell_tools(workspace: Callable[[str], Path], limits: ShellLimits) -> Sequence[Builtin]:
     """The family of the shell; `workspace` finds the folder of a caller's space."""
-    return [Builtin(_EXEC, _Shell(workspace, limits).run)]
+    family = _Shell(workspace, limits)
+    return [Builtin(_EXEC, family.run, family.grant)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,6 @@ class _Shell:
     async def run(self, admitted: Admitted) -> Result:
         arguments = admitted.call.arguments
         argv = self._argv(arguments["command"])
-        _check_grant(admitted.call.caller.grants.shell, argv)
         folder = self.workspace(admitted.call.caller.space)
         await to_thread.run_sync(lambda: folder.mkdir(mode=0o700, parents=True, exist_ok=True))
         wanted = arguments.get("timeout_seconds", self.limits.timeout)
@@ -93,6 +94,21 @@ class _Shell:
             limits=self.limits.process,
         )
         return _result(await run(launch), launch.timeout)
+
+    def grant(self, call: Call) -> Deny | None:
+        """A grant covers a program by its name, or a whole command line by a pattern."""
+        try:
+            argv = self._argv(call.arguments.get("command", ""))
+        except PolicyViolation:
+            return None  # the operator's rule, which the tool itself explains
+        granted = call.caller.grants.shell
+        if matches(granted, argv[0]) or matches(granted, shlex.join(argv)):
+            return None
+        return Deny(
+            f"Program {argv[0]} is not covered by the shell grants of {call.caller.id}",
+            "shell_not_granted",
+            "openfang keys create NAME --shell 'PROGRAM *'",
+        )
 
     def _argv(self, command: str | Sequence[str]) -> tuple[str, ...]:
         if not isinstance(command, str):
@@ -140,16 +156,6 @@ class _Shell:
             literal=sent,
             home=str(folder),
             tmp=str(folder),
-        )
-
-
-def _check_grant(granted: tuple[str, ...], argv: tuple[str, ...]) -> None:
-    """A grant covers a program by its name, or a whole command line by a pattern."""
-    if not matches(granted, argv[0]) and not matches(granted, shlex.join(argv)):
-        raise PolicyViolation(
-            f"{argv[0]} is not covered by your shell grants.",
-            rule="shell",
-            way_out="openfang keys create NAME --shell 'PROGRAM *'",
         )
 
 

@@ -14,17 +14,19 @@ from openfang.policy.grants import matches
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from openfang.core.calls import Admitted
+    from openfang.core.calls import Admitted, Call
+    from openfang.core.decisions import Deny
 
 NAME = "builtin"
 
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A tool and the function that does it."""
+    """A tool, the function that does it, and what its arguments need of the caller's grants."""
 
     tool: Tool
     run: Callable[[Admitted], Awaitable[Result]]
+    grant: Callable[[Call], Deny | None] | None = None
 
 
 def builtin_tool(name: str, description: str, schema: Mapping[str, Any], **facts: Any) -> Tool:  # noqa: ANN401 - Tool's own fields
@@ -71,6 +73,11 @@ class BuiltinSource:
     def tools(self) -> Sequence[Tool]:
         """List every built-in; those that the operator switched off are for gate 1."""
         return [self._switched(item.tool) for item in self._builtins.values()]
+
+    @property
+    def checks(self) -> Mapping[str, Callable[[Call], Deny | None]]:
+        """What the gate of grants asks, by tool."""
+        return {item.tool.id: item.grant for item in self._builtins.values() if item.grant}
 
     def _switched(self, tool: Tool) -> Tool:
         off = matches(self._disabled, tool.id) or matches(self._disabled, tool.name)

@@ -1,0 +1,128 @@
+"""No ending is lost: whoever waits, whatever fails, a started call is ended or owed (C7.13)."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from openfang.core.errors import AuditUnavailable, Conflict, Unrecorded
+from openfang.core.events import Record
+from openfang.core.ids import Kind
+from openfang.core.tools import Risk
+from openfang.testing import OpenApp, TableSource, open_test_app
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.requirement("C7.10", "C7.13")
+LOW: Mapping[str, Any] = {"risk": Risk.LOW, "tags": frozenset[str]()}
+OPEN = (
+    "SELECT COUNT(*) FROM audit a WHERE event = 'tool_invocation_start' AND NOT EXISTS (SELECT 1 "
+    "FROM audit b WHERE b.event = 'tool_invocation_end' AND b.call_id = a.call_id)"
+)
+
+
+class Held:
+    """Another process's lock on the database, from inside a tool."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.other: sqlite3.Connection | None = None
+
+    def take(self) -> None:
+        assert self.path
+        self.other = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self.other.execute("BEGIN IMMEDIATE")
+
+    def release(self) -> None:
+        assert self.other
+        with closing(self.other) as other:
+            other.execute("ROLLBACK")
+
+
+def source(held: Held) -> TableSource:
+    async def locks(_: Mapping[str, Any]) -> str:
+        await to_thread.run_sync(held.take)
+        return "ran"
+
+    async def echo(_: Mapping[str, Any]) -> str:
+        return "x"
+
+    return TableSource(Kind.MCP, "demo", {"locks": (LOW, locks), "echo": (LOW, echo)})
+
+
+def open_calls(app: OpenApp) -> int:
+    return int(app.parts.database.read(OPEN)[0][0])
+
+
+async def test_an_ending_whose_caller_went_away_while_it_failed_is_owed(tmp_path: Path) -> None:
+    held = Held()
+    async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
+        held.path = app.parts.database.path
+        with anyio.move_on_after(0.2):
+            await app.call("mcp:demo:locks")
+        with anyio.fail_after(30):
+            while not app.parts.broker._owed:
+                await anyio.lowlevel.checkpoint()
+        held.release()
+        assert (await app.call("mcp:demo:echo")).text == "x"
+        assert open_calls(app) == 0
+
+
+async def test_what_is_owed_survives_a_unit_that_breaks_a_rule(tmp_path: Path) -> None:
+    held = Held()
+    async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
+        held.path = app.parts.database.path
+        with anyio.fail_after(30), pytest.raises(Unrecorded):
+            await app.call("mcp:demo:locks")
+        held.release()
+        twice = ("INSERT INTO projects VALUES ('default', 0)", ())
+        with pytest.raises(Conflict):
+            await app.parts.broker.append([Record(event="spec_frozen")], (twice,))
+        assert open_calls(app) == 0
+
+
+async def test_a_call_that_still_runs_at_the_end_is_ended_by_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async def hang(_: Mapping[str, Any]) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    hanging = TableSource(Kind.MCP, "demo", {"hang": (LOW, hang)})
+
+    async def left_behind(app: OpenApp) -> None:
+        with suppress(Unrecorded):
+            await app.call("mcp:demo:hang")
+
+    async with anyio.create_task_group() as tasks:
+        async with open_test_app(tmp_path / "home", sources=[hanging]) as app:
+            tasks.start_soon(left_behind, app)
+            await anyio.wait_all_tasks_blocked()
+            assert open_calls(app) == 1
+        async with open_test_app(tmp_path / "home") as app:
+            assert open_calls(app) == 0
+            (outcome,) = app.parts.database.read(
+                "SELECT json_extract(payload, '$.outcome') FROM audit "
+                "WHERE event = 'tool_invocation_end'"
+            )
+            assert outcome == ("interrupted",)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_process_whose_first_start_failed_is_known_by_its_second(tmp_path: Path) -> None:
+    held = Held()
+    async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
+        held.path = app.parts.database.path
+        held.take()
+        with anyio.fail_after(30), pytest.raises(AuditUnavailable):
+            await app.call("mcp:demo:echo")
+        held.release()
+        await app.call("mcp:demo:echo")
+        assert app.parts.database.read("SELECT COUNT(*) FROM processes") == [(1,)]
