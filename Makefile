@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+UV_PIN := uv==0.13.7
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .DEFAULT_GOAL := help
@@ -42,8 +43,8 @@ clean:  ## remove what the commands above made
 	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build dist
 
 $(VENV)/bin/uv:
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check $(UV_PIN)
 
 $(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/bin/uv
 	@$(UV) --require-hashes -r requirements.lock

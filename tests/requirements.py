@@ -73,6 +73,7 @@ REQUIREMENTS = (
         " `max_concurrency` (10). An entry written by hand is accepted by being there; "
         "what arrives by import, command, API or install waits with `enabled = false` "
         "until accepted.",
+        open="servers and imports",
     ),
     Requirement(
         "C2.2",
@@ -110,6 +111,7 @@ REQUIREMENTS = (
         "expected. What depends on the world (variable unset, program missing, address "
         "refused, certificate) makes only that server `unhealthy`, with the reason, and "
         "is retried. Never a silent default.",
+        open="unhealthy servers",
     ),
     Requirement(
         "C2.7",
@@ -424,6 +426,7 @@ REQUIREMENTS = (
         "Resolve the name to a tool that this caller can see (grants x exports x the "
         "server's `allow_tools` x `private_tools`: these hide; a disabled tool leaves the"
         " list but resolves, so that gate 1 answers).",
+        open="exports and allow_tools of servers",
     ),
     Requirement(
         "C7.4",
@@ -434,6 +437,7 @@ REQUIREMENTS = (
         "Arguments at most 1 MiB, checked before anything reads them, then against the "
         "tool's JSON Schema; files and data parts become blobs before and travel as "
         "references; a whole message has 10 MB.",
+        open="blobs for files and data parts",
     ),
     Requirement(
         "C7.6",
@@ -526,6 +530,7 @@ REQUIREMENTS = (
         "(JSON-RPC -32000 with depth and path at the edge, an `isError` result to a "
         "model, `failed` in A2A). So is a call back to an agent that is already waiting "
         "in the chain, unless it allows that.",
+        open="codes at the edges",
     ),
     Requirement(
         "C8.3",
@@ -544,6 +549,7 @@ REQUIREMENTS = (
         "C8.5",
         "Repeated trips open a breaker for that edge for 30 s. Each call taken from a "
         "peer is published as the event `EXEC:TOOL_CALL`.",
+        open="the event of a peer's call",
     ),
     Requirement(
         "C9.1",
@@ -630,6 +636,7 @@ REQUIREMENTS = (
         "effects with enhanced audit; `high`: annotations may lower. What is imported "
         "waits as C2.1 says; a yes to `openfang up` or `--yes` accepts the rest, a server"
         " with a CRITICAL tool only `openfang servers enable NAME`.",
+        open="enhanced audit and imports",
     ),
     Requirement(
         "C12.1",
@@ -742,6 +749,7 @@ REQUIREMENTS = (
         "question and its answer are still there: an agent's run takes it up from its "
         "journal, a client by sending the identical call again, which uses the approval "
         "once.",
+        open="journals and other edges",
     ),
     Requirement(
         "C16.1",

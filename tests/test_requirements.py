@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# Tests of the repository itself, not of what the software does.
+ABOUT_THE_HOUSE = {"tests/test_requirements.py", "tests/test_docs.py"}
+
+
 def shown(items: list[pytest.Item]) -> Iterator[tuple[str, str]]:
     for item in items:
         for mark in item.iter_markers("requirement"):
@@ -24,6 +28,12 @@ def whole_suite(request: pytest.FixtureRequest) -> bool:
 def test_every_test_names_requirements_that_exist(request: pytest.FixtureRequest) -> None:
     unknown = {pair for pair in shown(request.session.items) if pair[0] not in BY_ID}
     assert not unknown
+
+
+def test_every_test_names_a_requirement(request: pytest.FixtureRequest) -> None:
+    marked = {nodeid for _, nodeid in shown(request.session.items)}
+    silent = [item.nodeid for item in request.session.items if item.nodeid not in marked]
+    assert not [test for test in silent if test.partition("::")[0] not in ABOUT_THE_HOUSE]
 
 
 def test_every_requirement_that_is_not_open_has_a_test(request: pytest.FixtureRequest) -> None:

@@ -234,3 +234,11 @@ words = st.text(max_size=20)
 def test_two_different_records_never_share_an_encoding(one: list[str], two: list[str]) -> None:
     first: Callable[[list[str]], bytes] = lambda line: digest("n", 1, 1, line, bytes(32))  # noqa: E731
     assert (first(one) == first(two)) == (one == two)
+
+
+@pytest.mark.requirement("C13.4")
+def test_the_log_survives_the_deletion_of_what_it_speaks_about(log: Log) -> None:
+    log.execute(*(f"DELETE FROM {table}" for table in ("keys", "specs", "approvals", "memory")))
+    verification = log.verify()
+    assert verification.records == 20
+    assert verification.intact

@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C13.5")
+
 SEED = Path(__file__).parents[1] / "data/seeds/003-15-queries.sql"
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C2.8")
+
 
 @pytest.mark.requirement("C2.6", "C2.8")
 def test_a_wrong_configuration_is_named_by_file_line_and_key(fresh: Cli) -> None:

@@ -22,6 +22,8 @@ from openfang.testing import foreign_tool
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C12.5")
+
 
 @given(st.text())
 def test_nothing_that_is_cleaned_steers_a_terminal(text: str) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C7.13")
+
 _RAISED = """
 [limits]
 cells_per_minute = 1_000_000

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C12.5")
+
 
 @pytest.mark.requirement("C12.5", "C7.13", "C13.6")
 def test_a_call_answers_the_object_of_the_contract(openfang: Cli) -> None:
