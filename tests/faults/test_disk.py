@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from openfang.core.errors import AuditUnavailable
 from openfang.core.ids import Kind
@@ -75,3 +76,18 @@ async def test_a_locked_database_refuses_and_is_served_again_when_free(tmp_path:
         assert "locked" in caught.value.message
         assert source.reached == 1
         assert (await app.call("mcp:demo:note")).text == "ran"
+
+
+async def test_a_database_that_is_deleted_while_in_use_stops_every_call(tmp_path: Path) -> None:
+    async def note(_: Mapping[str, Any]) -> str:
+        return "ran"
+
+    facts = {"risk": Risk.LOW, "tags": frozenset[str]()}
+    source = TableSource(Kind.MCP, "demo", {"note": (facts, note)})
+    async with open_test_app(tmp_path / "home", sources=[source]) as app:
+        await app.call("mcp:demo:note")
+        await to_thread.run_sync(app.parts.database.path.unlink)
+        with pytest.raises(AuditUnavailable) as caught:
+            await app.call("mcp:demo:note")
+        assert "removed or replaced" in caught.value.message
+        assert source.reached == 1

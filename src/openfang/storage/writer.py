@@ -8,6 +8,7 @@ a database that another process holds, a commit that must reach the disk, a chec
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import time
 from collections import deque
@@ -90,6 +91,7 @@ class Writer:
     _database: Database = field(init=False)
     _slow: Database | None = field(init=False, default=None)
     _head: Head = field(init=False, default=GENESIS)
+    _file: tuple[int, int] = field(init=False, default=(0, 0))
     _queue: deque[_Job] = field(init=False, default_factory=deque["_Job"])
     _scheduled: bool = field(init=False, default=False)
     _thread: ThreadPoolExecutor | None = field(init=False, default=None)
@@ -101,6 +103,8 @@ class Writer:
         self._database = Database(self.path, durable=self.durable)
         self._database.patience(0)
         self._head = self.read_head(self._database)
+        found = self.path.stat()
+        self._file = (found.st_dev, found.st_ino)
 
     @property
     def head(self) -> Head:
@@ -199,6 +203,7 @@ class Writer:
 
     def _transact(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
         """Commit all or raise; the head moves only after the commit."""
+        self._check_file()
         if not any(job.unit.statements for job in jobs):
             try:
                 self._head = self._insert(connection, jobs, self._head)
@@ -218,6 +223,15 @@ class Writer:
                 connection.execute("ROLLBACK")
             raise
         self._head = head
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing into a file that was deleted: nothing of it would survive."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 - on every commit, and twice as fast
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._file:
+            raise sqlite3.OperationalError("unable to open: it was removed or replaced meanwhile")
 
     def _apply(self, connection: sqlite3.Connection, job: _Job, head: Head) -> Head:
         """Apply one unit inside the group; a unit that cannot be applied fails alone."""
