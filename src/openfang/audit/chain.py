@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,8 +56,7 @@ class Checkpoint:
         return f"{text}{self.hash.hex()};{self.signer}".encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A record as it is stored."""
 
     node: str
@@ -113,23 +112,29 @@ class Verifier:
 
     def read(self, row: Row) -> None:
         """Take the next record of its node."""
-        walk = self._walks.setdefault(str(row.node), _Walk())
+        node, seq, at, line, stored = row
+        walk = self._walks.get(node)
+        if walk is None:
+            walk = self._walks[str(node)] = _Walk()
         self.records += 1
-        made = digest(row.node, row.seq, row.at, row.line, walk.hash)
+        made = digest(node, seq, at, line, walk.hash)
+        if made != stored or seq != walk.seq + 1 or type(at) is not int:
+            self._judge(row, walk, made)
+        # A hash that is none cannot be gone on from: take what it should have been.
+        walk.seq, walk.hash = seq, stored if type(stored) is bytes else made
+        if (node, seq) in self._expected and self._expected.pop((node, seq)).hash != stored:
+            text = "the record is not the one that the signed checkpoint saw"
+            self._found("rewritten", node, seq, text)
+
+    def _judge(self, row: Row, walk: _Walk, made: bytes) -> None:
+        """Say what is wrong with a record that does not fit."""
         if row.seq != walk.seq + 1:
             self._gap(row, walk)
         elif made != row.hash and row.well_formed:
             self._found("altered", row.node, row.seq, "the record does not match its hash")
         if not row.well_formed:
-            self._found(
-                "altered", row.node, row.seq, "a column is not of the type that was written"
-            )
-        # A hash that is none cannot be gone on from: take what it should have been.
-        walk.seq, walk.hash = row.seq, row.hash if _are(bytes, row.hash) else made
-        point = self._expected.pop((row.node, row.seq), None)
-        if point is not None and point.hash != row.hash:
-            text = "the record is not the one that the signed checkpoint saw"
-            self._found("rewritten", row.node, row.seq, text)
+            text = "a column is not of the type that was written"
+            self._found("altered", row.node, row.seq, text)
 
     def _gap(self, row: Row, walk: _Walk) -> None:
         text = f"records {walk.seq + 1} to {row.seq - 1} are missing"
