@@ -127,17 +127,18 @@ class Chains:
 
     def enter(self, call: Call, tool: Tool, now: float) -> Trip | None:
         """Count the call in, or refuse it. What was let in must `leave`."""
-        edge = _edge(call, tool)
-        broken = self._edges.admit(edge, now)
+        edge = _edge(call, tool) if self._edges.size else ""
+        broken = self._edges.admit(edge, now) if edge else None
         if broken is not None:
             return _edge_open(call.chain, tool, broken.error, broken.retry_after)
         trip = check(call.chain, tool, self.state(call), self._limits, now)
         if trip is None:
-            self._edges.succeeded(edge)
+            if edge:
+                self._edges.succeeded(edge)
             self._count(call, tool)
         elif trip.rule in _COUNTS_AGAINST_EDGE:
-            self._edges.failed(edge, trip.text, now)
-        else:
+            self._edges.failed(_edge(call, tool), trip.text, now)
+        elif edge:
             self._edges.abandoned(edge, now)
         return trip
 

@@ -40,14 +40,17 @@ class Shaper:
     ) -> tuple[Result, tuple[tuple[str, Sequence[Any]], ...]]:
         """Return the result as the caller gets it, and what must be stored beside it."""
         structured = b"" if result.structured is None else orjson.dumps(result.structured)
-        probe = "\n".join((*_texts(result.content), structured.decode()))
+        texts = _texts(result.content)
+        probe = "\n".join((*texts, structured.decode()))
         probe.encode()  # a lone surrogate could not be written as JSON anywhere
         if self.redactor.contains_secret(probe):
             result = self._redacted(result)
         labels = self._labels(admitted, result, probe)
         if labels != result.labels:
             result = replace(result, labels=labels)
-        if self._fits(result, len(structured)):
+        if max(sum(map(len, texts)), len(structured)) <= self.max_chars and not any(
+            self._too_binary(part) for part in result.content
+        ):
             return result, ()
         return self._stored(admitted, result)
 
@@ -77,11 +80,6 @@ class Shaper:
         if labels & Labels.EXTERNAL_NETWORK or not is_personal(probe):
             return labels
         return labels | Labels.PII
-
-    def _fits(self, result: Result, structured: int) -> bool:
-        if _text_length(result.content) > self.max_chars or structured > self.max_chars:
-            return False
-        return not any(self._too_binary(part) for part in result.content)
 
     def _too_binary(self, part: Part) -> bool:
         data = _data_of(part)

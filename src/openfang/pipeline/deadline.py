@@ -1,0 +1,46 @@
+"""A deadline for the task that enters it: what `asyncio.timeout` does, at half its cost."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Deadline:
+    """Cancels what runs too long; `expired` tells our cancellation from everybody else's."""
+
+    __slots__ = ("_cancelling", "_handle", "_seconds", "_task", "expired")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.expired = False
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        assert task is not None  # noqa: S101 - a coroutine runs in one
+        self._task = task
+        self._cancelling = task.cancelling()
+        seconds = self._seconds
+        self._handle = None if math.isinf(seconds) else loop.call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        if self.expired:
+            ours = self._task.uncancel() <= self._cancelling
+            if ours and kind is asyncio.CancelledError:
+                raise TimeoutError from error
