@@ -62,8 +62,9 @@ class Database:
 
 def open_home(path: Path, *, durable: bool = False) -> Database:
     """Open the database of a home with its schema up to date. It is its owner's alone."""
+    # Only a file that is new: closing a handle would drop the locks of our own connections to it.
     with suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     database = Database(path, patience=BUSY_SECONDS, durable=durable)
     try:
         with explained(path):

@@ -91,7 +91,7 @@ class Writer:
     _database: Database = field(init=False)
     _slow: Database | None = field(init=False, default=None)
     _head: Head = field(init=False, default=GENESIS)
-    _file: tuple[int, int] = field(init=False, default=(0, 0))
+    _file: int = field(init=False, default=-1)
     _queue: deque[_Job] = field(init=False, default_factory=deque["_Job"])
     _scheduled: bool = field(init=False, default=False)
     _thread: ThreadPoolExecutor | None = field(init=False, default=None)
@@ -103,8 +103,8 @@ class Writer:
         self._database = Database(self.path, durable=self.durable)
         self._database.patience(0)
         self._head = self.read_head(self._database)
-        found = self.path.stat()
-        self._file = (found.st_dev, found.st_ino)
+        # O_PATH: closing any other kind of handle would drop SQLite's locks on the file.
+        self._file = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
 
     @property
     def head(self) -> Head:
@@ -226,11 +226,9 @@ class Writer:
 
     def _check_file(self) -> None:
         """SQLite goes on writing into a file that was deleted: nothing of it would survive."""
-        try:
-            found = os.stat(self.path)  # noqa: PTH116 - on every commit, and twice as fast
-        except FileNotFoundError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self._file:
+        if self._file < 0:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database")
+        if os.fstat(self._file).st_nlink == 0:
             raise sqlite3.OperationalError("unable to open: it was removed or replaced meanwhile")
 
     def _apply(self, connection: sqlite3.Connection, job: _Job, head: Head) -> Head:
@@ -331,6 +329,8 @@ class Writer:
         if self._slow is not None:
             self._slow.close()
         self._database.close()
+        file, self._file = self._file, -1
+        os.close(file)
 
 
 def _settle(jobs: list[_Job]) -> None:
