@@ -22,6 +22,7 @@ from openfang.guard.rate import Quota
 from openfang.guard.recursion import ChainLimits, Chains
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.pipeline.catalog import Catalog
+from openfang.pipeline.execute import Executor
 from openfang.pipeline.guards import Guards
 from openfang.pipeline.invoke import Pipeline
 from openfang.pipeline.runs import RunLabels
@@ -157,10 +158,11 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
     sources: dict[tuple[Kind, str], ToolSource] = {}
     checks: dict[str, Callable[[Call], Deny | None]] = {}
     catalog = Catalog(registry)
+    guards = _guards(config)
     pipeline = Pipeline(
         catalog=catalog,
-        sources=sources,
-        guards=_guards(config),
+        executor=Executor(sources=sources, guards=guards, redactor=redactor, clock=clock),
+        guards=guards,
         engine=_engine(config, specs, keys, checks),
         runs=RunLabels(RunStore(database)),
         approvals=approvals,

@@ -20,13 +20,12 @@ from openfang.core.errors import (
     FlowRefused,
     Parked,
     PolicyViolation,
-    SourceFailed,
 )
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
-from openfang.pipeline.deadline import Deadline
+from openfang.pipeline.execute import Executor, broke
 from openfang.policy.approvals import Approvals, Subject
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
@@ -35,11 +34,10 @@ from openfang.safety.sizes import check_arguments
 from openfang.safety.taint import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from openfang.audit.broker import Broker
-    from openfang.core.ids import Kind
-    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.ports import Clock
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.guards import Guards
@@ -79,7 +77,7 @@ class Pipeline:
     """Everything a call meets on its way."""
 
     catalog: Catalog
-    sources: Mapping[tuple[Kind, str], ToolSource]
+    executor: Executor
     guards: Guards
     engine: Engine
     runs: RunLabels
@@ -206,7 +204,7 @@ class Pipeline:
         try:
             first = await self.audit.started(call.id, begun)
             trail.ran = True
-            result, blobs = self._shaped(trail, admitted, await self._execute(admitted))
+            result, blobs = self._shaped(trail, admitted, await self.executor.run(admitted))
         except CallRefused:
             raise
         except BaseException as error:
@@ -235,44 +233,11 @@ class Pipeline:
         try:
             return self.shaper.shape(admitted, self._warned(trail, result))
         except (TypeError, ValueError) as error:
-            raise _broke(admitted.tool, error) from error
+            raise broke(admitted.tool, error) from error
 
     def _arguments(self, trail: _Trail) -> str:
         text = trail.canonical.decode()
         return text if len(text) < _SHORTEST_SECRET else self.audit.redact(text)
-
-    async def _execute(self, admitted: Admitted) -> Result:
-        tool = admitted.tool
-        source = self.sources[tool.kind, tool.source]
-        if not tool.lane:
-            return await self._within(source, admitted)
-        async with self.guards.slots.hold(tool.lane, tool.at_once):
-            return await self._within(source, admitted)
-
-    async def _within(self, source: ToolSource, admitted: Admitted) -> Result:
-        tool = admitted.tool
-        deadline = Deadline(admitted.timeout)
-        try:
-            with deadline:
-                result = await source.execute(admitted)
-        except CallFailed as error:
-            failure = self._without_secrets(error)
-        except Exception as error:  # noqa: BLE001 - a source is somebody else's code
-            failure = _timed_out(admitted) if deadline.expired else _broke(tool, error)
-        except BaseException:
-            self.guards.abandoned(tool, self.clock.monotonic())
-            raise
-        else:
-            self.guards.succeeded(tool)
-            return result
-        self.guards.failed(tool, failure.message, self.clock.monotonic())
-        raise failure
-
-    def _without_secrets(self, failure: CallFailed) -> CallFailed:
-        """What a source says of its failure goes to callers, to the log and to the breaker."""
-        failure.message = self.shaper.redactor.text(failure.message).text
-        failure.args = (failure.message,)
-        return failure
 
     def _warned(self, trail: _Trail, result: Result) -> Result:
         """Tell the loop guard what came back; its warning becomes part of the result."""
@@ -349,19 +314,6 @@ def _is_ours(trail: _Trail) -> bool:
     call = trail.call
     foreign = (call.run, call.chain.starry_id, call.context.spec_hash, call.context.excess)
     return trail.tool is not None and not any(foreign) and not call.chain.ancestors
-
-
-def _timed_out(admitted: Admitted) -> CallFailed:
-    return CallTimedOut(
-        f"{admitted.tool.id} did not answer within {admitted.timeout:g} s.",
-        way_out="tools.timeout_secs, or the server's timeout_secs, raises the limit",
-    )
-
-
-def _broke(tool: Tool, error: Exception) -> CallFailed:
-    """Other people's errors go to the log; the caller hears only their kind."""
-    _log.error("%s broke", tool.id, exc_info=error)
-    return SourceFailed(f"{tool.id} broke: {type(error).__name__}.", way_out="see the log")
 
 
 def _log_ending(trail: _Trail, ending: records.Ending) -> None:
