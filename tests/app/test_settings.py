@@ -146,9 +146,9 @@ async def test_checkpoints_are_signed_after_so_many_records_in_the_file_named(
         for _ in range(2):
             await app.call("mcp:demo:echo")
         with anyio.fail_after(20):
-            while not await to_thread.run_sync(file.exists):
+            while await to_thread.run_sync(_checkpoints, file) == [1]:
                 await anyio.lowlevel.checkpoint()
-    assert _checkpoints(file) == [7]
+    assert _checkpoints(file) == [1, 7]
 
 
 async def test_checkpoints_are_signed_after_so_many_seconds(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_checkpoints_are_signed_after_so_many_seconds(tmp_path: Path) -> N
     async with opened(tmp_path, config) as app:
         await app.call("mcp:demo:echo")
         with anyio.fail_after(20):
-            while not app.parts.database.read("SELECT 1 FROM checkpoints"):
+            while app.parts.database.read("SELECT COUNT(*) FROM checkpoints") == [(1,)]:
                 await anyio.lowlevel.checkpoint()
 
 

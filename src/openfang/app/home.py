@@ -9,11 +9,13 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
 from openfang.audit.chain import digest
+from openfang.audit.notary import Notary, statement
 from openfang.config.load import load
 from openfang.core.errors import HomeError
 from openfang.core.events import KEY_CREATED
@@ -28,7 +30,6 @@ from openfang.storage.writer import Line, Unit, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
-    from pathlib import Path
 
     from openfang.config.models import Config
 
@@ -141,12 +142,14 @@ def _found(home: Home, config: Config) -> Made:
             require_master_key(home, config)
         database.connection.execute(*insert_project(DEFAULT_PROJECT))
         master = MasterKey.open(home.path, keyring=config.secrets.keyring)
-        return _key_file(home, KeyStore(database, master.derive("api-keys")), node)
+        file = Path(config.audit.checkpoint_file)
+        notary = Notary(node=node, key=master.signing_key(), file=file)
+        return _key_file(home, KeyStore(database, master.derive("api-keys")), notary)
     finally:
         database.close()
 
 
-def _key_file(home: Home, keys: KeyStore, node: str) -> Made:
+def _key_file(home: Home, keys: KeyStore, notary: Notary) -> Made:
     """See to it that the key file holds a key that was made here; one that does not is kept."""
     made = Made.HOME
     if home.key_file.exists():
@@ -155,7 +158,7 @@ def _key_file(home: Home, keys: KeyStore, node: str) -> Made:
             return Made.NOTHING
         home.key_file.replace(home.old_key_file)
         made = Made.KEY
-    _first_key(home, keys, node)
+    _first_key(home, keys, notary)
     return made
 
 
@@ -168,8 +171,8 @@ def require_master_key(home: Home, config: Config) -> None:
         )
 
 
-def _first_key(home: Home, keys: KeyStore, node: str) -> None:
-    """Make an administrator's key, on record like any other."""
+def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
+    """Make an administrator's key, on record like any other, and sign the log that it begins."""
     names = {key.name for key in keys.all()}
     name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
     key = Key(
@@ -182,9 +185,11 @@ def _first_key(home: Home, keys: KeyStore, node: str) -> None:
     secret = new_secret(KEY_PREFIX)
     payload = orjson.dumps({"key": key.id, "name": name, "admin": True, "by": "init"}).decode()
     line = Line(KEY_CREATED, "info", "", "", payload, "{}")
-    writer = Writer(path=keys.database.path, node=node, digest=digest)
+    writer = Writer(path=keys.database.path, node=notary.node, digest=digest)
     try:
         writer.write_blocking(Unit((line,), (keys.insert_key(key, secret),)))
+        point = notary.sign(writer.head, key.created_at)
+        writer.write_blocking(Unit(statements=(statement(point),)))
     finally:
         writer.close()
     _write_private(home.key_file, secret + "\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.decisions import Decision
-    from openfang.core.events import AuditEvent, Record
+    from openfang.core.events import AuditEvent
     from openfang.core.results import Result
     from openfang.core.tools import Tool
 
@@ -56,39 +56,9 @@ class Gate(Protocol):
         ...
 
 
-class Invoke(Protocol):
-    """The one way to make a call."""
-
-    async def __call__(self, call: Call) -> Result:
-        """Take the call through the pipeline."""
-        ...
-
-
-class AuditLog(Protocol):
-    """Where records become durable, numbered and chained."""
-
-    async def append(self, records: Sequence[Record]) -> Sequence[int]:
-        """Return the records' numbers once they would survive the end of this process."""
-        ...
-
-
 class AuditSink(Protocol):
     """Somebody who reads behind the log: at least once, in order, never delaying a call."""
 
     async def handle_audit_event(self, event: AuditEvent) -> None:
         """Take one event that is already durable."""
-        ...
-
-
-class Stamp(Protocol):
-    """Proof, made by the pipeline and checked by sources, that a call took the one path."""
-
-    @property
-    def make(self) -> Callable[[str], bytes]:
-        """Stamp a call id."""
-        ...
-
-    @property
-    def check(self) -> Callable[[Admitted], None]:
-        """Raise unless the call carries its stamp."""
         ...
