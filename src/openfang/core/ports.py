@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.decisions import Decision
+    from openfang.core.errors import CallRefused
     from openfang.core.events import AuditEvent
-    from openfang.core.results import Result
+    from openfang.core.results import Outcome, Result
     from openfang.core.tools import Tool
 
 
@@ -61,4 +62,16 @@ class AuditSink(Protocol):
 
     async def handle_audit_event(self, event: AuditEvent) -> None:
         """Take one event that is already durable."""
+        ...
+
+
+class Observer(Protocol):
+    """Somebody who watches calls end, to log and to count them. Must be quick, and never raise."""
+
+    def ended(self, call: Call, tool: Tool, outcome: Outcome, seconds: float) -> None:
+        """A call ran, and took so long."""
+        ...
+
+    def refused(self, call: Call, tool: Tool | None, refusal: CallRefused) -> None:
+        """A call was refused; the message of the refusal is free of secrets."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from openfang.core.ids import random_hex
@@ -10,6 +11,7 @@ from openfang.core.ids import random_hex
 _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
 _INVALID_VERSION = "ff"
+CURRENT_TRACE: ContextVar[str] = ContextVar("openfang_trace", default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,11 @@ from openfang.core.errors import (
 )
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome, Receipt, Result, text_part
+from openfang.core.trace import CURRENT_TRACE
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
 from openfang.pipeline.execute import Executor, broke
+from openfang.pipeline.logged import LoggedCalls
 from openfang.policy.approvals import Approvals, Subject
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openfang.audit.broker import Broker
-    from openfang.core.ports import Clock
+    from openfang.core.ports import Clock, Observer
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.guards import Guards
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from openfang.policy.engine import Engine
     from openfang.storage.writer import Line
 
-_log = logging.getLogger("openfang.pipeline")
 _NO_VERDICTS = Decided(())
 _OUTCOMES: dict[type[CallFailed], Outcome] = {
     CallTimedOut: Outcome.TIMEOUT,
@@ -87,6 +87,7 @@ class Pipeline:
     stamper: Stamper
     clock: Clock
     tool_seconds: float = 60.0
+    observers: tuple[Observer, ...] = (LoggedCalls(),)
     _validators: dict[str, tuple[object, Validator]] = field(
         init=False, default_factory=dict[str, tuple[object, Validator]]
     )
@@ -94,6 +95,7 @@ class Pipeline:
     async def invoke(self, call: Call) -> Result:
         """Take one call through every step; the first refusal ends it."""
         trail = _Trail(self._told(call))
+        CURRENT_TRACE.set(call.chain.trace_id)
         try:
             try:
                 admitted = await self._admit(trail)
@@ -268,12 +270,19 @@ class Pipeline:
         )
         line = records.end(trail.call, trail.context, ending, self.audit.redact)
         last = await self.audit.finished(trail.call.id, line, stored)
-        _log_ending(trail, ending)
+        self._observe(trail, ending)
         return last
+
+    def _observe(self, trail: _Trail, ending: records.Ending) -> None:
+        if trail.tool is not None:
+            for observer in self.observers:
+                observer.ended(trail.call, trail.tool, ending.outcome, ending.duration_us / 1e6)
 
     async def _record_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
         """A refusal is on record before the caller hears of it."""
-        _log.warning("%s", self.shaper.redactor.text(refusal.message).text)
+        refusal.message = self.shaper.redactor.text(refusal.message).text
+        for observer in self.observers:
+            observer.refused(trail.call, trail.tool, refusal)
         context = self._context(trail)
         written: list[Line] = []
         if trail.decided.verdicts:
@@ -314,12 +323,6 @@ def _is_ours(trail: _Trail) -> bool:
     call = trail.call
     foreign = (call.run, call.chain.starry_id, call.context.spec_hash, call.context.excess)
     return trail.tool is not None and not any(foreign) and not call.chain.ancestors
-
-
-def _log_ending(trail: _Trail, ending: records.Ending) -> None:
-    if _log.isEnabledFor(logging.INFO) and trail.tool is not None:
-        success = ending.outcome is Outcome.OK
-        _log.info("Tool invoked: %s, result: %s", trail.tool.id, success)
 
 
 def _refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:
