@@ -3,7 +3,7 @@
 Everything here is imported when it is first used.
 
     async with openfang.open_local() as local:
-        result = await local.invoke(local.call("system_time", {}))
+        result = await local.call("system_time", {})
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from openfang.app.local import Local, Options, open_local
+    from openfang.app.local import Local, open_local
     from openfang.core.calls import Call, Caller, Mode
     from openfang.core.errors import CallFailed, CallRefused, OpenFangError, Parked
     from openfang.core.labels import Labels
     from openfang.core.results import Result
+    from openfang.core.session import Options
     from openfang.core.tools import Risk, Tool
 
 __all__ = [
@@ -48,7 +49,7 @@ _HOMES = {
     "Local": "openfang.app.local",
     "Mode": "openfang.core.calls",
     "OpenFangError": "openfang.core.errors",
-    "Options": "openfang.app.local",
+    "Options": "openfang.core.session",
     "Parked": "openfang.core.errors",
     "Result": "openfang.core.results",
     "Risk": "openfang.core.tools",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from openfang.app.build import build
@@ -20,11 +21,14 @@ pytestmark = pytest.mark.requirement("C18.1")
 
 
 def who(home: Home) -> Caller:
-    parts = build(home, {})
-    try:
-        return identify(parts, credential(home, {}))
-    finally:
-        parts.close()
+    async def look() -> Caller:
+        parts = build(home, {})
+        try:
+            return await identify(parts, credential(home, {}), "cli")
+        finally:
+            parts.close()
+
+    return anyio.run(look)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.requirement("C18.1")
 async def test_a_key_of_any_bytes_is_nobodys(tmp_path: Path, config: str, secret: str) -> None:
     async with open_test_app(tmp_path / "home", config=config) as app:
         with pytest.raises(Unauthenticated):
-            identify(app.parts, secret)
+            await identify(app.parts, secret, "api")
         assert app.parts.keys.find_token(secret) is None
 
 

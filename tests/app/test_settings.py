@@ -90,13 +90,13 @@ async def rules_of(app: OpenApp, tool: str, count: int, **fields: Any) -> list[s
 
 async def test_api_key_is_a_named_key_without_admin(tmp_path: Path) -> None:
     async with opened(tmp_path, 'api_key = "a-key-of-my-own"\n') as app:
-        caller = identify(app.parts, "a-key-of-my-own")
+        caller = await identify(app.parts, "a-key-of-my-own", "api")
         assert (caller.id, caller.admin) == ("key:config", False)
         with pytest.raises(OpenFangError):
-            identify(app.parts, "another")
+            await identify(app.parts, "another", "api")
     async with opened(tmp_path / "unset", "") as app:
         with pytest.raises(OpenFangError):
-            identify(app.parts, "")
+            await identify(app.parts, "", "api")
 
 
 async def test_limits_set_rate_burst_and_the_cost_of_a_call(tmp_path: Path) -> None:

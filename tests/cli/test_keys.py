@@ -27,11 +27,13 @@ def test_a_new_key_has_a_project_and_all_tools_and_nothing_else(openfang: Cli) -
     body = openfang("keys", "create", "plain", "--json").json
     assert body.pop("secret").startswith("of_")
     assert body.pop("id").startswith("key_")
+    assert body.pop("created_at")
     assert body == {
         "name": "plain",
         "kind": "key",
         "state": "in force",
-        "admin": False,
+        "role": "user",
+        "edges": ["*"],
         "tools": ["*"],
         "network": [],
         "shell": [],
@@ -43,6 +45,7 @@ def test_a_new_key_has_a_project_and_all_tools_and_nothing_else(openfang: Cli) -
         "blacklist": [],
         "cells_per_minute": None,
         "expires_at": None,
+        "revoked_at": None,
     }
 
 

@@ -84,7 +84,7 @@ def test_a_project_that_is_not_bound_cannot_be_chosen(openfang: Cli) -> None:
 def test_without_a_project_only_harmless_tools_run(fresh: Cli) -> None:
     async def make() -> str:
         async with open_local({"OPENFANG_HOME": str(fresh.home)}) as local:
-            _, secret = await local.admin.create_key(Key(id="", name="homeless"))
+            _, secret = await local.create_key(Key(id="", name="homeless"))
             return secret
 
     secret = anyio.run(make)
@@ -144,9 +144,37 @@ def test_a_key_with_a_limit_of_its_own_is_held_to_it(openfang: Cli) -> None:
 
 def test_only_an_administrator_manages_and_reads_the_log(openfang: Cli) -> None:
     plain = key_of(openfang, "worker")
-    for command in (("keys", "list"), ("keys", "create", "more"), ("audit", "tail")):
+    commands = {
+        ("keys", "list"): "admin_only",
+        ("keys", "create", "more"): "admin_only",
+        ("audit", "tail"): "role",
+        ("approvals", "approve", "question_1"): "role",
+    }
+    for command, rule in commands.items():
         ran = openfang(*command, "--json", env=plain)
-        assert (ran.code, ran.json["rule"]) == (3, "admin_only")
+        assert (ran.code, ran.json["rule"]) == (3, rule)
+
+
+def test_an_auditor_reads_the_log_and_an_approver_answers_and_neither_manages(
+    openfang: Cli,
+) -> None:
+    auditor = key_of(openfang, "reader", "--role", "auditor")
+    approver = key_of(openfang, "boss", "--role", "approver")
+    asked = openfang.call("shell_exec", command=["echo", "a role"]).json["approval"]
+    assert openfang("audit", "tail", env=auditor).code == 0
+    assert openfang("approvals", "approve", asked, env=auditor).code == 3
+    assert openfang("approvals", "approve", asked, env=approver).code == 0
+    assert openfang("audit", "tail", env=approver).code == 3
+    assert {openfang("keys", "list", env=who).code for who in (auditor, approver)} == {3}
+
+
+def test_a_key_that_is_bound_to_another_edge_is_refused_here(openfang: Cli) -> None:
+    elsewhere = key_of(openfang, "remote", "--edge", "mcp")
+    ran = openfang("tools", "list", "--json", env=elsewhere)
+    assert (ran.code, ran.json["rule"]) == (3, "edge")
+    here = key_of(openfang, "near", "--edge", "cli", "--edge", "api")
+    assert openfang("tools", "list", env=here).code == 0
+    assert openfang("keys", "create", "far", "--edge", "moon").code == 2
 
 
 def test_a_frozen_spec_lets_a_risky_tool_run_and_a_made_up_one_does_not(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from openfang.app.admin import Admin
-from openfang.core.calls import Mode
+from openfang.core.calls import Mode, Role
 from openfang.core.errors import GuardTripped, Parked, PolicyViolation
 from openfang.core.ids import Kind
 from openfang.core.keys import AdminToken, Key, Scope
@@ -92,6 +92,12 @@ async def said_to(app: OpenApp, call: Call) -> tuple[str, str, str]:
         (denied,) = [v for v in violation.verdicts if v.verdict == "deny" and v.way_out]
         return denied.gate, violation.message.removeprefix("Policy violation: "), violation.rule
     return "", "", ""
+
+
+async def answer(
+    app: OpenApp, question: str, *, approve: bool = True, scope: Scope = Scope.ONCE
+) -> None:
+    await app.parts.approvals.answer(question, approve=approve, by=app.caller, scope=scope)
 
 
 async def credentials(app: OpenApp) -> Credentials:
@@ -266,7 +272,7 @@ async def test_in_the_guided_profile_a_person_may_stand_in_for_a_spec(tmp_path: 
         with pytest.raises(Parked) as parked:
             await app.call("mcp:demo:x", file="a")
         assert (await app.explain("mcp:demo:x", file="a")).outcome == "ask"
-        await admin.answer(parked.value.question_id, approve=True)
+        await answer(app, parked.value.question_id)
         assert (await app.explain("mcp:demo:x", file="a")).outcome == "allow"
         with pytest.raises(Parked) as other:
             await app.call("mcp:demo:x", file="b")
@@ -286,8 +292,7 @@ async def test_in_the_guided_profile_a_standing_grant_may_too(tmp_path: Path) ->
     async with open_test_app(tmp_path, sources=[source]) as app:
         with pytest.raises(Parked) as parked:
             await app.call("mcp:demo:x")
-        admin = Admin(app.parts, app.caller)
-        await admin.answer(parked.value.question_id, approve=True, scope=Scope.RULE)
+        await answer(app, parked.value.question_id, scope=Scope.RULE)
         for file in "abc":
             await app.call("mcp:demo:x", file=file)
     assert source.reached == 3
@@ -317,7 +322,7 @@ async def test_only_a_token_in_force_for_this_tool_opens_the_sixth_gate(tmp_path
 
         revoked = await token("revoked")
         await admin.revoke_key("revoked")
-        _, key = await admin.create_key(Key(id="", name="second", admin=True))
+        _, key = await admin.create_key(Key(id="", name="second", role=Role.ADMIN))
         tokens = {
             "none": None,
             "empty": "",
@@ -378,7 +383,7 @@ async def test_what_a_source_of_low_trust_changes_a_person_or_a_token_allows(
         await app.invoke(app.make("mcp:demo:low", {}, admin_token=held.token))
         with pytest.raises(Parked):
             await app.invoke(app.make("mcp:demo:low", {}, admin_token="junk"))
-        await Admin(app.parts, app.caller).answer(parked.value.question_id, approve=False)
+        await answer(app, parked.value.question_id, approve=False)
         with pytest.raises(PolicyViolation) as denied:
             await app.call("mcp:demo:low")
     assert (parked.value.rule, denied.value.rule) == ("low_trust", "approval_denied")

@@ -1,15 +1,14 @@
-"""What an administrator does to the node: keys, tokens, specs, answers, pins. All on record."""
+"""What an administrator does to the node: keys, tokens, specs, pins. All on record."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from openfang.app.identify import require_admin
 from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, TOOL_ACCEPTED, Record
 from openfang.core.ids import new_id
-from openfang.core.keys import AdminToken, Key, Question, Scope, Spec
+from openfang.core.keys import AdminToken, Key, Spec
 from openfang.storage.approvals import end_all
 from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
 from openfang.storage.specs import insert_project, insert_spec, spec_hash
@@ -24,20 +23,17 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """Acts for one caller, who must be an administrator."""
+    """Acts for one caller. Whoever makes it has seen to it that the caller may."""
 
     parts: Parts
     caller: Caller
-
-    def __post_init__(self) -> None:
-        require_admin(self.parts, self.caller)
 
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""
         self._check_name(key.name)
         secret = new_secret(KEY_PREFIX)
         key = replace(key, id=new_id("key"), created_at=self._now(), expires_at=self._expiry(ttl))
-        record = self._record(KEY_CREATED, key=key.id, name=key.name, admin=key.admin)
+        record = self._record(KEY_CREATED, key=key.id, name=key.name, role=key.role.value)
         projects = tuple(insert_project(project) for project in key.projects)
         insert = self.parts.keys.insert_key(key, secret)
         await self.parts.broker.append([record], (*projects, insert))
@@ -110,13 +106,6 @@ class Admin:
         statements = (insert_project(project), insert_spec(spec, content))
         await self.parts.broker.append([record], statements)
         return spec
-
-    async def answer(
-        self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
-    ) -> Question:
-        """Answer a question."""
-        approvals = self.parts.approvals
-        return await approvals.answer(question_id, approve=approve, by=self.caller, scope=scope)
 
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""

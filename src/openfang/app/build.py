@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyio import CapacityLimiter
+
 from openfang.app.clock import SystemClock
 from openfang.app.home import require_master_key
 from openfang.app.plugins import load_gates, load_plugin
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from openfang.registry.pins import Changed
 
 _SECOND = 1_000_000_000
+_READERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,7 @@ class Parts:
     pipeline: Pipeline
     sources: dict[tuple[Kind, str], ToolSource]
     sinks: Sinks
+    readers: CapacityLimiter
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
@@ -191,6 +195,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         pipeline=pipeline,
         sources=sources,
         sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
+        readers=CapacityLimiter(_READERS),
     )
     builtins = _builtins(parts, stamper)
     checks.update(builtins.checks)

@@ -17,10 +17,12 @@ import orjson
 from openfang.audit.chain import digest
 from openfang.audit.notary import Notary, statement
 from openfang.config.load import load
+from openfang.core.calls import Role
 from openfang.core.errors import HomeError
 from openfang.core.events import KEY_CREATED
 from openfang.core.ids import new_id
 from openfang.core.keys import Key
+from openfang.host.private import write_private
 from openfang.host.secrets import MasterKey
 from openfang.storage.database import open_home
 from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
@@ -110,7 +112,7 @@ def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, Made]:
         path.chmod(0o700)
         with _one_at_a_time(path):
             if not home.config_file.exists():
-                _write_private(home.config_file, _FIRST_CONFIG)
+                write_private(home.config_file, _FIRST_CONFIG)
             made = _found(home, load(path, environ))
     except OSError as error:
         raise HomeError(
@@ -178,12 +180,12 @@ def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
     key = Key(
         id=new_id("key"),
         name=name,
-        admin=True,
+        role=Role.ADMIN,
         projects=(DEFAULT_PROJECT,),
         created_at=time.time_ns(),
     )
     secret = new_secret(KEY_PREFIX)
-    payload = orjson.dumps({"key": key.id, "name": name, "admin": True, "by": "init"}).decode()
+    payload = orjson.dumps({"key": key.id, "name": name, "role": "admin", "by": "init"}).decode()
     line = Line(KEY_CREATED, "info", "", "", payload, "{}")
     writer = Writer(path=keys.database.path, node=notary.node, digest=digest)
     try:
@@ -192,19 +194,4 @@ def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
         writer.write_blocking(Unit(statements=(statement(point),)))
     finally:
         writer.close()
-    _write_private(home.key_file, secret + "\n")
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that is its owner's alone, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(handle)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_private(home.key_file, secret + "\n")

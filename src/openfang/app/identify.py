@@ -1,4 +1,4 @@
-"""Who calls: decided by the credential alone."""
+"""Who calls, and what that caller may do with the node: decided by the credential alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hmac
 from typing import TYPE_CHECKING
 
 from openfang.app.home import DEFAULT_PROJECT
+from openfang.core.calls import Role
 from openfang.core.errors import PolicyViolation, Unauthenticated
 from openfang.core.events import POLICY_VIOLATION, Record
 from openfang.core.keys import Key
@@ -32,19 +33,27 @@ def credential(home: Home, environ: Mapping[str, str]) -> str:
         ) from None
 
 
-def identify(parts: Parts, secret: str) -> Caller:
+async def identify(parts: Parts, secret: str, edge: str) -> Caller:
     """Return who holds this key; an unknown, expired or revoked one is nobody's."""
-    configured = parts.config.api_key
-    if configured and _same(configured.get_secret_value(), secret):
-        return Key(id="config", name="config", projects=(DEFAULT_PROJECT,)).caller()
-    key = parts.keys.find_key(secret)
+    key = find_key(parts, secret)
     if key is None:
-        note_refusal(parts, "nobody", "unauthenticated", "an unknown, expired or revoked key")
+        await note_refusal(parts, "nobody", "unauthenticated", "an unknown, expired or revoked key")
         raise Unauthenticated(
             "The key is not known, has expired or was revoked.",
             way_out="openfang init if it is the home's own, else: openfang keys create NAME",
         )
-    return key.caller()
+    caller = key.caller()
+    if not key.opens(edge):
+        await _refuse(parts, caller, "edge", f"{caller.id} may not come in over {edge}.")
+    return caller
+
+
+def find_key(parts: Parts, secret: str) -> Key | None:
+    """Find the key with this secret, if it is in force."""
+    configured = parts.config.api_key
+    if configured and _same(configured.get_secret_value(), secret):
+        return Key(id="config", name="config", projects=(DEFAULT_PROJECT,))
+    return parts.keys.find_key(secret)
 
 
 def _same(one: str, other: str) -> bool:
@@ -54,21 +63,26 @@ def _same(one: str, other: str) -> bool:
     )
 
 
-def require_admin(parts: Parts, caller: Caller) -> None:
-    """Refuse whoever may not manage the node, on record."""
-    if not caller.admin:
-        note_refusal(parts, caller.id, "admin_only", f"{caller.id} may not manage this node.")
-        raise PolicyViolation(
-            f"{caller.id} may not manage this node.",
-            rule="admin_only",
-            way_out="use a key made with: openfang keys create NAME --admin",
-        )
+async def require(parts: Parts, caller: Caller, *roles: Role) -> None:
+    """Refuse, on record, whoever has none of these roles and is no administrator."""
+    if caller.role is Role.ADMIN or caller.role in roles:
+        return
+    words = " or ".join(role.value for role in (*roles, Role.ADMIN))
+    rule = "role" if roles else "admin_only"
+    await _refuse(parts, caller, rule, f"{caller.id} is no {words} of this node.")
 
 
-def note_refusal(parts: Parts, caller: str, rule: str, reason: str) -> None:
+async def _refuse(parts: Parts, caller: Caller, rule: str, reason: str) -> None:
+    await note_refusal(parts, caller.id, rule, reason)
+    raise PolicyViolation(
+        reason, rule=rule, way_out="use a key made with: openfang keys create NAME --admin"
+    )
+
+
+async def note_refusal(parts: Parts, caller: str, rule: str, reason: str) -> None:
     """Write down that somebody was turned away before any call was made."""
     payload = {"step": "identify", "rule": rule, "reason": reason}
     record = Record(
         event=POLICY_VIOLATION, level="warning", payload=payload, context={"caller": caller}
     )
-    parts.writer.write_blocking(parts.broker.unit([record]))
+    await parts.broker.append([record])

@@ -1,118 +1,92 @@
-"""The home as a local command uses it: one caller, in process, no daemon."""
+"""A session in process: one caller, this home."""
 
 from __future__ import annotations
 
 import os
 import re
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from anyio import to_thread
 
 from openfang.app.admin import Admin
 from openfang.app.home import Home
-from openfang.app.identify import credential, identify
+from openfang.app.identify import credential, identify, require
 from openfang.app.lifespan import open_app
-from openfang.app.log import Log
 from openfang.config.load import find_home
-from openfang.core.calls import Call
+from openfang.core.calls import Call, Role
 from openfang.core.errors import NotFound
+from openfang.core.events import AuditEvent
+from openfang.core.keys import Scope
 from openfang.core.labels import Labels
+from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.trace import Chain, read_chain
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.policy.context import Wish, bind
+from openfang.policy.context import NO_WISH, Wish, bind
+from openfang.storage.log import query, rows, search
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from openfang.app.build import Parts
-    from openfang.core.calls import Caller, Mode
+    from openfang.core.calls import Caller
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
-    from openfang.core.keys import Question, Spec
+    from openfang.core.keys import AdminToken, Key, Question, Spec
+    from openfang.core.log import Search, Table, Verification
     from openfang.core.results import Result
     from openfang.core.tools import Risk, Tool
 
+T = TypeVar("T")
 _DEPTH_LIMIT = 64
 _ANCESTOR = re.compile(r"\A[\x21-\x7e]{1,200}\Z")
 _MOST_QUESTIONS = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a caller may choose for its calls, among what is bound to its key."""
-
-    mode: Mode | None = None
-    project: str | None = None
-    spec: str | None = None
-    task: str | None = None
-    blacklist: frozenset[str] = frozenset()
-    run: str | None = None
-    admin_token: str | None = field(default=None, repr=False)
-    patience: float = 0.0
-
-    @property
-    def wish(self) -> Wish:
-        """The part that the gates read."""
-        return Wish(
-            mode=self.mode,
-            project_id=self.project,
-            spec_hash=self.spec,
-            task_id=self.task,
-            blacklist=self.blacklist,
-        )
-
-
-NO_OPTIONS = Options()
+_EVENTS_AT_ONCE = 500
+_WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """An open home and who uses it."""
+    """An open home and who uses it, over which edge."""
 
     parts: Parts
     caller: Caller
     chain: Chain
+    edge: str = "cli"
 
-    @property
-    def admin(self) -> Admin:
-        """What only an administrator may do; refuses everybody else."""
-        return Admin(self.parts, self.caller)
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
+    ) -> Result:
+        """Take the one path."""
+        return await self.parts.pipeline.invoke(self.make(tool, arguments, options))
 
-    @property
-    def log(self) -> Log:
-        """The audit log; refuses whoever is no administrator."""
-        return Log(self.parts, self.caller)
+    async def explain(
+        self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
+    ) -> Explanation:
+        """Decide, and do nothing."""
+        return await explain(self.parts.pipeline, self.make(tool, arguments, options))
 
-    def call(self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS) -> Call:
+    def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
         """Make a call of this caller's. A person typed it, so it carries that label."""
+        parts = self.parts
+        deadline = parts.clock.monotonic() + parts.config.guard.deadline_secs
         return Call(
             tool=tool,
             caller=self.caller,
             arguments=arguments,
-            context=bind(self.caller, options.wish, self.parts.config.policy.blacklist),
-            chain=self._chain(),
+            context=bind(self.caller, _wish(options), parts.config.policy.blacklist),
+            chain=replace(self.chain, deadline=deadline),
             run=options.run,
             labels=Labels.USER_INPUT,
             admin_token=options.admin_token,
-            edge="cli",
+            edge=self.edge,
             patience=options.patience,
         )
 
-    def _chain(self) -> Chain:
-        now = self.parts.clock.monotonic()
-        deadline = now + self.parts.config.guard.deadline_secs
-        return replace(self.chain, deadline=deadline)
-
-    async def invoke(self, call: Call) -> Result:
-        """Take the one path."""
-        return await self.parts.pipeline.invoke(call)
-
-    async def explain(self, call: Call) -> Explanation:
-        """Decide, and do nothing."""
-        return await explain(self.parts.pipeline, call)
-
-    def tools(
+    async def tools(
         self,
         *,
         kind: Kind | None = None,
@@ -125,29 +99,30 @@ class Local:
             self.caller, kind=kind, risk=risk, tag=tag, disabled=disabled
         )
 
-    def tool(self, name: str) -> Tool:
-        """Find a tool by any of its names."""
-        return self.parts.catalog.find(self.caller, name)
-
-    def difference(self, tool: Tool) -> str:
-        """Say how a tool that is held back differs from what was accepted."""
+    async def tool(self, name: str) -> tuple[Tool, str]:
+        """Find a tool by any name, and how one that is held back differs from what was accepted."""
+        tool = self.parts.catalog.find(self.caller, name)
         held = self.parts.registry.snapshot.held.get(tool.id)
-        return held.diff if held else ""
+        return tool, held.diff if held else ""
 
-    def whole_result(self, uri: str) -> bytes | None:
+    async def accept_tool(self, name: str) -> Tool:
+        """Take a tool that changed as it is now."""
+        return await (await self._admin()).accept_tool(name)
+
+    async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""
         blob = uri.removeprefix(URI_PREFIX)
         found = self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
         return found[0] if found else None
 
-    def questions(self, *, answered: bool = False) -> list[Question]:
-        """List what waits for a person, newest first: everybody's for an administrator."""
+    async def questions(self, *, answered: bool = False) -> list[Question]:
+        """List what waits for a person, newest first: everybody's for who watches the node."""
         store = self.parts.approvals.store
         now = self.parts.clock.time_ns()
         found = store.all(_MOST_QUESTIONS) if answered else store.pending(now)
         return [question for question in found if self._concerns(question)]
 
-    def question(self, question_id: str) -> Question:
+    async def question(self, question_id: str) -> Question:
         """Find one question; another caller's does not exist."""
         question = self.parts.approvals.store.get(question_id)
         if question is None or not self._concerns(question):
@@ -155,21 +130,106 @@ class Local:
         return question
 
     def _concerns(self, question: Question) -> bool:
-        return self.caller.admin or question.caller == self.caller.id
+        return self.caller.role in _WATCHERS or question.caller == self.caller.id
 
-    def specs(self) -> list[Spec]:
+    async def answer(
+        self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
+    ) -> Question:
+        """Answer a question."""
+        await require(self.parts, self.caller, Role.APPROVER)
+        return await self.parts.approvals.answer(
+            question_id, approve=approve, by=self.caller, scope=scope
+        )
+
+    async def specs(self) -> list[Spec]:
         """List the frozen specs, oldest first."""
         return self.parts.specs.all()
+
+    async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
+        """Freeze a plan; freezing the same content again changes nothing."""
+        return await (await self._admin()).freeze_spec(name, content, project)
+
+    async def keys(self) -> list[Key | AdminToken]:
+        """List all keys and tokens, never their secrets."""
+        return (await self._admin()).keys()
+
+    async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
+        """Make a key; its secret is returned once and kept nowhere."""
+        return await (await self._admin()).create_key(key, ttl=ttl)
+
+    async def create_token(
+        self, token: AdminToken, *, ttl: float | None = None
+    ) -> tuple[AdminToken, str]:
+        """Make an admin token, for gate 6."""
+        return await (await self._admin()).create_token(token, ttl=ttl)
+
+    async def revoke_key(self, name: str) -> Key | AdminToken:
+        """End a key or token, by name or id."""
+        return await (await self._admin()).revoke_key(name)
+
+    async def _admin(self) -> Admin:
+        await require(self.parts, self.caller)
+        return Admin(self.parts, self.caller)
+
+    async def search(self, wanted: Search) -> list[AuditEvent]:
+        """Find the newest entries that match, oldest first."""
+        found = await self._read(search, self.parts.database.path, wanted)
+        return [AuditEvent.of(row) for row in found]
+
+    async def after(self, seq: int) -> AsyncIterator[AuditEvent]:
+        """Read every entry after this one, in order."""
+        events = map(AuditEvent.of, rows(self.parts.database.path, after=seq))
+        while chunk := await self._read(_some, events):
+            for event in chunk:
+                yield event
+
+    async def sql(self, text: str) -> list[Table]:
+        """Run queries that only read: of each the columns' names and the first rows."""
+        return await self._read(query, self.parts.database.path, text)
+
+    async def verify(self) -> Verification:
+        """Check the whole log against its hashes and its signed checkpoints."""
+        from openfang.app.verify import verify  # noqa: PLC0415 - it needs the signing library
+
+        return await self._read(verify, self.parts)
+
+    async def _read(self, look: Callable[..., T], *arguments: object) -> T:
+        """Look at the log in a thread: it may be long, and a query may be slow."""
+        await require(self.parts, self.caller, Role.AUDITOR)
+        return await to_thread.run_sync(
+            partial(look, *arguments), abandon_on_cancel=True, limiter=self.parts.readers
+        )
+
+
+def _wish(options: Options) -> Wish:
+    if options is NO_OPTIONS:
+        return NO_WISH
+    return Wish(
+        mode=options.mode,
+        project_id=options.project,
+        spec_hash=options.spec,
+        task_id=options.task,
+        blacklist=options.blacklist,
+    )
+
+
+def _some(events: Iterator[AuditEvent]) -> list[AuditEvent]:
+    return [event for _, event in zip(range(_EVENTS_AT_ONCE), events, strict=False)]
 
 
 def incoming_chain(environ: Mapping[str, str]) -> Chain:
     """Continue the chain of whoever started this command, if one of our tools did."""
-    ancestors = tuple(filter(_ANCESTOR.match, environ.get("OPENFANG_CHAIN", "").split(",")))
-    return read_chain(
+    return chain_of(
         traceparent=environ.get("TRACEPARENT"),
         starry_id=environ.get("X_OPENSTARRY_TRACE_ID"),
-        ancestors=ancestors[:_DEPTH_LIMIT],
+        ancestors=environ.get("OPENFANG_CHAIN", ""),
     )
+
+
+def chain_of(*, traceparent: str | None, starry_id: str | None, ancestors: str) -> Chain:
+    """Read a chain as it comes in; whoever made it up can only have made it longer."""
+    known = tuple(filter(_ANCESTOR.match, ancestors.split(",")))[:_DEPTH_LIMIT]
+    return read_chain(traceparent=traceparent, starry_id=starry_id, ancestors=known)
 
 
 @asynccontextmanager
@@ -178,5 +238,5 @@ async def open_local(environ: Mapping[str, str] | None = None) -> AsyncGenerator
     environ = os.environ if environ is None else environ
     home = Home(find_home(environ))
     async with open_app(home, environ) as parts:
-        caller = identify(parts, credential(home, environ))
+        caller = await identify(parts, credential(home, environ), "cli")
         yield Local(parts, caller, incoming_chain(environ))

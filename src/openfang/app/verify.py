@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain as joined
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openfang.audit.chain import Checkpoint, Finding, Row, Verifier
+from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.notary import genuine, second_place
+from openfang.core.log import Finding, Verification
 from openfang.storage.log import checkpoints, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from openfang.app.build import Parts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """What was read, and what does not fit."""
-
-    records: int
-    checkpoints: int
-    heads: Mapping[str, int]
-    findings: tuple[Finding, ...]
-
-    @property
-    def intact(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
 
 
 def verify(parts: Parts) -> Verification:

@@ -42,8 +42,10 @@ class Broker:
 
     async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
         """Return the records' numbers once they are durable."""
-        lines = [self._line(record) for record in records]
-        return await self._write(lines, statements, alone=not self._open)
+        unit = Unit(tuple(self._line(record) for record in records), statements)
+        if self._owed:
+            await self._pay()
+        return await self._commit(unit, alone=not self._open)
 
     def unit(self, records: Sequence[Record]) -> Unit:
         """The records as the writer takes them: text, redacted."""
@@ -51,27 +53,32 @@ class Broker:
 
     async def refused(self, lines: Sequence[Line]) -> None:
         """Record that a call was refused. Lines of calls come redacted."""
-        await self._write(list(lines), (), alone=not self._open)
+        if self._owed:
+            await self._pay()
+        await self._commit(Unit((*lines,)), alone=not self._open)
 
     async def started(self, call_id: str, lines: Sequence[Line]) -> int:
         """Record that a call begins; nothing may run before this returns."""
-        self._open[call_id] = self.writer.head.seq + 1
-        statements: Statements = ()
-        if not self.process.known:
-            statements = (self.process.begin(self.writer.head.seq + 1),)
+        seq = self._open[call_id] = self.writer.head.seq + 1
+        process = self.process
+        unit = Unit((*lines,), () if process.known else (process.begin(seq),))
         try:
-            numbers = await self._write(list(lines), statements, alone=self._alone(call_id))
+            if self._owed:
+                await self._pay()
+            numbers = await self._commit(unit, alone=self._alone(call_id))
         except AuditUnavailable:
             del self._open[call_id]
             raise
-        self.process.known = True
+        process.known = True
         return numbers[-1]
 
     async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> int:
         """Record that a call ended; an ending that cannot be written now is owed."""
+        unit = Unit((line,), statements)
         try:
-            alone = self._alone(call_id)
-            numbers = await self._write([line], statements, alone=alone, owing=True)
+            if self._owed:
+                await self._pay(unit.lines)
+            numbers = await self._commit(unit, alone=self._alone(call_id), owing=True)
         except AuditUnavailable as error:
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
@@ -94,7 +101,8 @@ class Broker:
     async def settle(self) -> None:
         """Wait for what is queued, and write what is owed."""
         await self.writer.drain()
-        await self._pay()
+        if self._owed:
+            await self._pay()
 
     def _alone(self, call_id: str) -> bool:
         """Whether this is the first call in this turn of the loop."""
@@ -106,42 +114,30 @@ class Broker:
     def _next_turn(self) -> None:
         self._first = None
 
-    async def _write(
-        self, lines: list[Line], statements: Statements, *, alone: bool, owing: bool = False
-    ) -> Sequence[int]:
-        try:
-            await self._pay()
-        except AuditUnavailable:
-            self._owed += lines if owing else []
-            raise
-        return await self._commit(Unit((*lines,), statements), alone=alone, owing=owing)
+    async def _pay(self, behind: Sequence[Line] = ()) -> None:
+        """Write what is owed, in a unit of its own, so that no other failure takes it along.
 
-    async def _pay(self) -> None:
-        """Write what is owed, in a unit of its own, so that no other failure takes it along."""
-        if self._owed:
-            owed, self._owed = self._owed, []
+        `behind` are endings that wait for it: they are owed too if it cannot be written.
+        """
+        owed, self._owed = self._owed, []
+        try:
             await self._commit(Unit(tuple(owed)), alone=True, owing=True)
+        except BaseException:
+            self._owed += behind
+            raise
 
-    async def _commit(self, unit: Unit, *, alone: bool, owing: bool) -> Sequence[int]:
+    async def _commit(self, unit: Unit, *, alone: bool, owing: bool = False) -> Sequence[int]:
+        lost = self._owe if owing else None
         try:
-            numbers = self.writer.commit(unit) if alone else None
-        except HomeError as error:
-            self._owed += unit.lines if owing else ()
-            raise _unavailable(error) from error
-        if numbers is not None:
-            return numbers
-        future = self.writer.submit(unit)
-        if owing:
-            future.add_done_callback(lambda done: self._owe(unit, done))
-        try:
-            return await asyncio.shield(future)
+            numbers = self.writer.commit(unit, lost) if alone else None
+            # A caller that goes away cancels the future, not the unit.
+            return await self.writer.submit(unit, lost) if numbers is None else numbers
         except HomeError as error:
             raise _unavailable(error) from error
 
-    def _owe(self, unit: Unit, done: asyncio.Future[Sequence[int]]) -> None:
+    def _owe(self, unit: Unit) -> None:
         """Keep an ending that failed, also when its caller no longer waits for it."""
-        if done.exception() is not None:
-            self._owed += unit.lines
+        self._owed += unit.lines
 
     def _line(self, record: Record) -> Line:
         payload, context = (

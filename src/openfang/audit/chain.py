@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from openfang.core.log import Finding
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -77,16 +79,6 @@ class Row(NamedTuple):
 
 def _are(kind: type, *values: object) -> bool:
     return all(type(value) is kind for value in values)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One place where the log is not what was written."""
-
-    kind: str
-    node: str
-    seq: int
-    text: str
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from openfang.audit.chain import Checkpoint, Finding
+from openfang.audit.chain import Checkpoint
+from openfang.core.log import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

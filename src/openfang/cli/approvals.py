@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 from cyclopts import Parameter
 
 from openfang.cli.options import Json
 from openfang.cli.output import entry, fields, json_text, note, print_json, say
-from openfang.cli.session import on_home, read_home
-from openfang.cli.times import moment, span
-from openfang.core.keys import Answer, Scope
+from openfang.cli.session import on_home
+from openfang.cli.times import span
+from openfang.core.keys import Scope
+from openfang.core.wire import question_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +27,9 @@ def list_questions(
     as_json: Json = False,
 ) -> None:
     """List the questions that wait for a person."""
-    found = read_home(lambda local: local.questions(answered=every))
+    found = on_home(lambda session: session.questions(answered=every))
     if as_json:
-        print_json([_body(question) for question in found])
+        print_json([question_body(question, time.time_ns()) for question in found])
     elif not found:
         note("No question was ever asked." if every else "No question waits.")
     else:
@@ -37,7 +38,8 @@ def list_questions(
 
 def _show_list(found: Sequence[Question]) -> None:
     for question in found:
-        state, left = _state(question), span(question.expires_at - time.time_ns())
+        now = time.time_ns()
+        state, left = question_body(question, now)["state"], span(question.expires_at - now)
         entry(
             question.id,
             f"{state}, {left} left" if state == "pending" else state,
@@ -47,23 +49,17 @@ def _show_list(found: Sequence[Question]) -> None:
     note("answer with: openfang approvals approve ID, or: openfang approvals deny ID")
 
 
-def _state(question: Question) -> str:
-    if question.state is Answer.PENDING and question.expires_at <= time.time_ns():
-        return "expired"
-    return question.state.value
-
-
 def show_question(question_id: str, /, *, as_json: Json = False) -> None:
     """Show everything about one question.
 
     Args:
         question_id: The id of the question.
     """
-    question = read_home(lambda local: local.question(question_id))
+    question = on_home(lambda session: session.question(question_id))
     if as_json:
-        print_json(_body(question))
+        print_json(question_body(question, time.time_ns()))
         return
-    body = _body(question)
+    body = question_body(question, time.time_ns())
     body["arguments"] = json_text(body["arguments"], orjson.OPT_INDENT_2)
     fields({name.replace("_", " "): value for name, value in body.items() if value is not None})
 
@@ -83,9 +79,9 @@ def approve(
     Args:
         question_id: The id of the question.
     """
-    question = on_home(lambda local: local.admin.answer(question_id, approve=True, scope=scope))
+    question = on_home(lambda session: session.answer(question_id, approve=True, scope=scope))
     if as_json:
-        print_json(_body(question))
+        print_json(question_body(question, time.time_ns()))
         return
     say(f"{question.id} is approved: {_REACH[scope]}.")
     if scope is Scope.ONCE:
@@ -98,9 +94,9 @@ def deny(question_id: str, /, *, as_json: Json = False) -> None:
     Args:
         question_id: The id of the question.
     """
-    question = on_home(lambda local: local.admin.answer(question_id, approve=False))
+    question = on_home(lambda session: session.answer(question_id, approve=False))
     if as_json:
-        print_json(_body(question))
+        print_json(question_body(question, time.time_ns()))
     else:
         say(f"{question.id} is denied.")
 
@@ -110,22 +106,3 @@ _REACH = {
     Scope.SESSION: "this tool for the rest of the run",
     Scope.RULE: "this tool for this caller, until it is denied",
 }
-
-
-def _body(question: Question) -> dict[str, Any]:
-    return {
-        "id": question.id,
-        "state": _state(question),
-        "scope": question.scope.value,
-        "caller": question.caller,
-        "tool": question.tool,
-        "arguments": orjson.loads(question.arguments),
-        "arguments_hash": question.arguments_hash,
-        "run": question.run or None,
-        "rule": question.rule,
-        "reason": question.reason,
-        "asked_at": moment(question.asked_at),
-        "expires_at": moment(question.expires_at),
-        "answered_at": moment(question.answered_at),
-        "answered_by": question.answered_by,
-    }

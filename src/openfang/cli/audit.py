@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import anyio
-from anyio import to_thread
 from cyclopts import Parameter
 
-from openfang.app.log import QUERY_ROWS, Search, Table
 from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
@@ -28,13 +26,15 @@ from openfang.cli.output import (
 )
 from openfang.cli.session import on_home
 from openfang.core.errors import UnknownTool
+from openfang.core.log import QUERY_ROWS, Search
+from openfang.core.wire import verification_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.app.local import Local
-    from openfang.app.verify import Verification
     from openfang.core.events import AuditEvent
+    from openfang.core.log import Verification
+    from openfang.core.session import Session
 
 _POLL_SECONDS = 0.25
 _MOST = 100_000
@@ -52,22 +52,19 @@ def tail(
     """Show the last records."""
     limit = _limit(count, "--count")
 
-    async def work(local: Local) -> None:
-        found = await to_thread.run_sync(local.log.search, Search(limit=limit))
+    async def work(session: Session) -> None:
+        found = await session.search(Search(limit=limit))
         show_events(found, as_json=as_json)
         if follow:
-            await _follow(local, found[-1].audit_id if found else 0, as_json=as_json)
+            await _follow(session, found[-1].audit_id if found else 0, as_json=as_json)
 
     on_home(work)
 
 
-async def _follow(local: Local, seen: int, *, as_json: bool) -> None:
-    def fresh() -> list[AuditEvent]:
-        return list(local.log.after(seen))
-
+async def _follow(session: Session, seen: int, *, as_json: bool) -> None:
     while True:
         await anyio.sleep(_POLL_SECONDS)
-        for event in await to_thread.run_sync(fresh):
+        async for event in session.after(seen):
             seen = event.audit_id
             if as_json:
                 print_line(event.as_json())
@@ -91,10 +88,10 @@ def search(
     """Find records; every condition given must hold."""
     most, since = _limit(limit, "--limit"), _number(after)
 
-    async def work(local: Local) -> list[AuditEvent]:
+    async def work(session: Session) -> list[AuditEvent]:
         wanted = Search(
             event=event,
-            tool=_tool_id(local, tool),
+            tool=await _tool_id(session, tool),
             caller=caller if not caller or ":" in caller else f"key:{caller}",
             call_id=call,
             task_id=task,
@@ -103,7 +100,7 @@ def search(
             after=since,
             limit=most,
         )
-        return await to_thread.run_sync(local.log.search, wanted)
+        return await session.search(wanted)
 
     show_events(on_home(work), as_json=as_json)
 
@@ -120,9 +117,9 @@ def _number(after: int) -> int:
     return after
 
 
-def _tool_id(local: Local, name: str) -> str:
+async def _tool_id(session: Session, name: str) -> str:
     try:
-        return local.tool(name).id if name else ""
+        return (await session.tool(name))[0].id if name else ""
     except UnknownTool:
         return name
 
@@ -177,13 +174,9 @@ def verify(*, as_json: Json = False) -> int:
 
     Edits, gaps, insertions, swaps, changed times, a cut tail and a rewrite are found.
     """
-
-    async def work(local: Local) -> Verification:
-        return await to_thread.run_sync(local.log.verify)
-
-    found = on_home(work)
+    found = on_home(lambda session: session.verify())
     if as_json:
-        print_json(_verification_body(found))
+        print_json(verification_body(found))
     else:
         show_verification(found)
     return 0 if found.intact else ERROR
@@ -204,19 +197,6 @@ def show_verification(found: Verification) -> None:
     say(f"The audit log is {word}.")
 
 
-def _verification_body(found: Verification) -> dict[str, Any]:
-    return {
-        "intact": found.intact,
-        "records": found.records,
-        "checkpoints": found.checkpoints,
-        "heads": dict(found.heads),
-        "findings": [
-            {"kind": f.kind, "node": f.node, "record": f.seq, "text": f.text}
-            for f in found.findings
-        ],
-    }
-
-
 def sql(query: File, /, *, as_json: Json = False) -> None:
     """Run queries that only read, for example on the view `task_audits`.
 
@@ -224,11 +204,7 @@ def sql(query: File, /, *, as_json: Json = False) -> None:
         query: The query, or several with semicolons; `-` reads them from standard input.
     """
     text = read_input(STDIN).decode(errors="replace") if query == STDIN else query
-
-    async def work(local: Local) -> list[Table]:
-        return await to_thread.run_sync(local.log.sql, text, abandon_on_cancel=True)
-
-    found = on_home(work)
+    found = on_home(lambda session: session.sql(text))
     if as_json:
         bodies = [[dict(zip(names, row, strict=True)) for row in rows] for names, rows in found]
         print_json(bodies[0] if len(bodies) == 1 else bodies)
@@ -253,27 +229,23 @@ def export(
         file: Where to; `-`, the default, is standard output.
     """
     since = _number(after)
-
-    async def work(local: Local) -> int:
-        return await to_thread.run_sync(_export, local, file, since)
-
-    count = on_home(work)
+    count = on_home(lambda session: _export(session, file, since))
     note(f"{count} records exported")
 
 
-def _export(local: Local, file: str, after: int) -> int:
+async def _export(session: Session, file: str, after: int) -> int:
     if file == STDIN:
-        return _write_events(local, sys.stdout, after)
+        return await _write_events(session, sys.stdout, after)
     try:
         with os.fdopen(os.open(Path(file), _WRITE_NEW, 0o600), "w") as opened:
-            return _write_events(local, opened, after)
+            return await _write_events(session, opened, after)
     except OSError as error:
         raise Usage(f"{file} cannot be written: {error.strerror}.", way_out="name a file") from None
 
 
-def _write_events(local: Local, to: TextIO, after: int) -> int:
+async def _write_events(session: Session, to: TextIO, after: int) -> int:
     count = 0
-    for event in local.log.after(after):
+    async for event in session.after(after):
         to.write(json_text(event.as_json()) + "\n")
         count += 1
     to.flush()

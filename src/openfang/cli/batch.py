@@ -24,8 +24,8 @@ from openfang.core.ids import new_id
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.local import Local, Options
-    from openfang.core.calls import Call
+    from openfang.core.results import Result
+    from openfang.core.session import Options, Session
 
 _MOST_AT_ONCE = 100
 _KEYS = frozenset({"tool", "arguments", "context"})
@@ -57,7 +57,7 @@ def batch(
     options = replace(options, run=options.run or new_id("run"))
     with ExitStack() as stack:
         lines = _opened(file, stack)
-        return on_home(lambda local: _Batch(local, options, parallel).carry_out(lines))
+        return on_home(lambda session: _Batch(session, options, parallel).carry_out(lines))
 
 
 def _opened(file: str, stack: ExitStack) -> BinaryIO:
@@ -71,7 +71,7 @@ def _opened(file: str, stack: ExitStack) -> BinaryIO:
 
 @dataclass(slots=True)
 class _Batch:
-    local: Local
+    session: Session
     options: Options
     parallel: int
     code: int = field(init=False, default=0)
@@ -104,7 +104,7 @@ class _Batch:
 
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
-            result = await self.local.invoke(self._call(line))
+            result = await self._call(line)
         except OpenFangError as error:
             self.code = max(self.code, exit_code(error))
             return error_body(error)
@@ -112,7 +112,7 @@ class _Batch:
             self.code = max(self.code, FAILED)
         return result_body(result)
 
-    def _call(self, line: bytes) -> Call:
+    async def _call(self, line: bytes) -> Result:
         if len(line) > MAX_INPUT:
             raise Usage(f"The line has more than {MAX_INPUT} bytes.", way_out="pass less at once")
         body = read_object(line, "The line")
@@ -124,7 +124,7 @@ class _Batch:
                 way_out="""{"tool": "system_time", "arguments": {}}""",
             )
         options = _with_context(self.options, body.get("context"))
-        return self.local.call(tool, cast("dict[str, Any]", arguments), options)
+        return await self.session.call(tool, cast("dict[str, Any]", arguments), options)
 
 
 async def _next(lines: BinaryIO) -> bytes:

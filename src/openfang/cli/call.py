@@ -14,8 +14,8 @@ from openfang.cli.session import on_home
 from openfang.core.bodies import result_body
 
 if TYPE_CHECKING:
-    from openfang.app.local import Local
     from openfang.core.results import Result
+    from openfang.core.session import Session
 
 
 def call_tool(
@@ -34,8 +34,8 @@ def call_tool(
     """
     given, options = arguments.read(), choice.options(wait)
 
-    async def work(local: Local) -> Result:
-        return await local.invoke(local.call(name, given, options))
+    async def work(session: Session) -> Result:
+        return await session.call(name, given, options)
 
     result = on_home(work)
     if as_json:

@@ -10,11 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
-
 from openfang.app.home import init_home
-from openfang.app.local import Local, Options, open_local
-from openfang.app.log import Search
+from openfang.app.local import open_local
 from openfang.cli.audit import show_events, show_verification
 from openfang.cli.call import summary
 from openfang.cli.explain import show_explanation
@@ -24,9 +21,13 @@ from openfang.cli.session import run_async
 from openfang.config.load import find_home
 from openfang.core.calls import Mode
 from openfang.core.errors import CallRefused, OpenFangError, Parked
+from openfang.core.log import Search
+from openfang.core.session import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from openfang.core.session import Session
 
 _FOLDER = ".openfang"
 _SHOWN_RECORDS = 12
@@ -44,61 +45,61 @@ def demo() -> None:
 
 
 async def _show(environ: Mapping[str, str]) -> None:
-    async with open_local(environ) as local:
-        await _allowed(local)
-        await _refused(local)
-        await _asked(local)
-        await _explained(local)
-        await _recorded(local)
+    async with open_local(environ) as session:
+        await _allowed(session)
+        await _refused(session)
+        await _asked(session)
+        await _explained(session)
+        await _recorded(session)
 
 
-async def _allowed(local: Local) -> None:
+async def _allowed(session: Session) -> None:
     _title("ALLOWED", "a file is written and read back, in the caller's own workspace")
-    await _call(local, "file_write", {"path": "notes.txt", "content": "Written by the demo."})
-    await _call(local, "file_read", {"path": "notes.txt"})
+    await _call(session, "file_write", {"path": "notes.txt", "content": "Written by the demo."})
+    await _call(session, "file_read", {"path": "notes.txt"})
 
 
-async def _refused(local: Local) -> None:
+async def _refused(session: Session) -> None:
     _title("REFUSED", "while planning, nothing with a side effect runs")
     planning = Options(mode=Mode.PLANNING)
-    await _call(local, "file_write", {"path": "notes.txt", "content": "no"}, planning)
+    await _call(session, "file_write", {"path": "notes.txt", "content": "no"}, planning)
 
 
-async def _asked(local: Local) -> None:
+async def _asked(session: Session) -> None:
     _title("ASKS", "a program may run by a frozen spec, or when a person agrees to this very call")
     words = {"command": ["echo", f"It is {time.strftime('%H:%M:%S')}, and a person agreed."]}
-    parked = await _call(local, "shell_exec", words)
+    parked = await _call(session, "shell_exec", words)
     if isinstance(parked, Parked):
         say(f"  $ openfang approvals approve {parked.question_id}")
-        question = await local.admin.answer(parked.question_id, approve=True)
+        question = await session.answer(parked.question_id, approve=True)
         say(f"  {question.state.value} by {question.answered_by}, {question.scope.value}")
-        await _call(local, "shell_exec", words)
+        await _call(session, "shell_exec", words)
 
 
-async def _explained(local: Local) -> None:
+async def _explained(session: Session) -> None:
     _title("EXPLAINED", "the same decision, step by step, and nothing happens")
     arguments = {"command": ["echo", "hello"]}
     say(f"  $ openfang explain shell_exec --args '{json.dumps(arguments)}'")
-    show_explanation(await local.explain(local.call("shell_exec", arguments)))
+    show_explanation(await session.explain("shell_exec", arguments))
 
 
-async def _recorded(local: Local) -> None:
+async def _recorded(session: Session) -> None:
     say(f"\n{paint('ON RECORD', 'bold', sys.stdout)}: every decision, before anything ran")
-    show_events(await to_thread.run_sync(local.log.search, Search(limit=_SHOWN_RECORDS)))
-    show_verification(await to_thread.run_sync(local.log.verify))
+    show_events(await session.search(Search(limit=_SHOWN_RECORDS)))
+    show_verification(await session.verify())
 
 
 async def _call(
-    local: Local, tool: str, arguments: dict[str, Any], options: Options | None = None
+    session: Session, tool: str, arguments: dict[str, Any], options: Options | None = None
 ) -> OpenFangError | None:
     """Make a call and print it as the command that would make it, with what became of it."""
     options = options or Options()
     mode = f" --mode {options.mode.value}" if options.mode else ""
     say(f"  $ openfang tools call {tool}{mode} --args '{json.dumps(arguments)}'")
     try:
-        result = await local.invoke(local.call(tool, arguments, options))
+        result = await session.call(tool, arguments, options)
     except OpenFangError as error:
-        await _show_error(local, error)
+        await _show_error(session, error)
         return error
     for line in clean(readable(result.content, None)).splitlines():
         say(f"    {line}")
@@ -106,10 +107,10 @@ async def _call(
     return None
 
 
-async def _show_error(local: Local, error: OpenFangError) -> None:
+async def _show_error(session: Session, error: OpenFangError) -> None:
     say(f"    {clean(error.message)}")
     say(f"    way out: {clean(error.way_out)}")
-    last = await to_thread.run_sync(local.log.search, Search(limit=1))
+    last = await session.search(Search(limit=1))
     rule = error.rule if isinstance(error, CallRefused) else error.code
     say(
         f"    {paint(f'{error.code} | rule {rule} | audit {last[-1].audit_id}', 'dim', sys.stdout)}"

@@ -11,8 +11,8 @@ from openfang.cli.session import on_home
 from openfang.core.bodies import explanation_body
 
 if TYPE_CHECKING:
-    from openfang.app.local import Local
     from openfang.core.decisions import Explanation
+    from openfang.core.session import Session
 
 _CODES = {"allow": 0, "ask": PARKED, "deny": REFUSED}
 _WORDS = {"allow": "would run", "ask": "would wait for a person", "deny": "would be refused"}
@@ -35,8 +35,8 @@ def explain(
     """
     given, options = arguments.read(), choice.options()
 
-    async def work(local: Local) -> Explanation:
-        return await local.explain(local.call(tool, given, options))
+    async def work(session: Session) -> Explanation:
+        return await session.explain(tool, given, options)
 
     explanation = on_home(work)
     if as_json:

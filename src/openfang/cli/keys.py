@@ -12,18 +12,20 @@ from cyclopts import Parameter
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json, plain_name, seconds, tags
 from openfang.cli.output import note, print_json, say, table
-from openfang.cli.session import on_home, read_home
-from openfang.cli.times import moment, span
-from openfang.core.calls import EVERYTHING, Grants, Mode
+from openfang.cli.session import on_home
+from openfang.cli.times import span
+from openfang.core.calls import EVERYTHING, Grants, Mode, Role
 from openfang.core.errors import NotFound
-from openfang.core.keys import AdminToken, Key
+from openfang.core.keys import EDGES, AdminToken, Key
+from openfang.core.wire import key_body
 
 if TYPE_CHECKING:
-    from openfang.app.local import Local
+    from openfang.core.session import Session
 
 _MOST_CELLS = 1_000_000_000
 _HASH = re.compile(r"\A[0-9a-f]{64}\Z")
 _ALL = ("*",)
+_UNSAID = frozenset({"id", "name", "kind", "state", "created_at"})
 Globs = tuple[str, ...]
 
 
@@ -32,9 +34,16 @@ Globs = tuple[str, ...]
 class Scope:
     """What is bound to a key."""
 
-    admin: Annotated[bool, Parameter(help="It manages the node, and is granted everything.")] = (
-        False
-    )
+    admin: Annotated[
+        bool, Parameter(help="It manages the node, and is granted everything: `--role admin`.")
+    ] = False
+    role: Annotated[
+        Role,
+        Parameter(help="auditor: reads the log; approver: answers questions; admin: manages."),
+    ] = Role.USER
+    edge: Annotated[
+        tuple[str, ...], Parameter(help="Where it may come in: api, cli, mcp, a2a; else anywhere.")
+    ] = ()
     project: Annotated[
         tuple[str, ...], Parameter(help="A project it may use; can be repeated. Else `default`.")
     ] = ()
@@ -79,12 +88,12 @@ def create(
         return
     wanted = _key(name, seen, scope)
 
-    async def work(local: Local) -> tuple[Key, str]:
-        _check_spec(local, scope.spec)
-        return await local.admin.create_key(wanted, ttl=lifetime)
+    async def work(session: Session) -> tuple[Key, str]:
+        await _check_spec(session, scope.spec)
+        return await session.create_key(wanted, ttl=lifetime)
 
     key, secret = on_home(work)
-    _show_secret(_key_body(key), secret, as_json=as_json)
+    _show_secret(key_body(key, time.time_ns()), secret, as_json=as_json)
 
 
 def _create_token(
@@ -95,8 +104,8 @@ def _create_token(
             "An admin token has tools and a lifetime, and nothing else.",
             way_out="openfang keys create NAME --admin-token [--tools GLOB] [--ttl 1h]",
         )
-    token, secret = on_home(lambda local: local.admin.create_token(wanted, ttl=lifetime))
-    _show_secret(_token_body(token), secret, as_json=as_json)
+    token, secret = on_home(lambda session: session.create_token(wanted, ttl=lifetime))
+    _show_secret(key_body(token, time.time_ns()), secret, as_json=as_json)
 
 
 def _key(name: str, tools: Globs, scope: Scope) -> Key:
@@ -108,7 +117,8 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
     return Key(
         id="",
         name=name,
-        admin=scope.admin,
+        role=_role(scope),
+        edges=_edges(scope.edge),
         grants=_grants(tools, scope),
         mode=scope.mode,
         projects=projects or ("default",),
@@ -118,9 +128,21 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
     )
 
 
+def _role(scope: Scope) -> Role:
+    return Role.ADMIN if scope.admin else scope.role
+
+
+def _edges(words: tuple[str, ...]) -> tuple[str, ...]:
+    if unknown := sorted(set(words) - EDGES):
+        raise Usage(
+            f"There is no edge {unknown[0]!r}.", way_out=f"one of {', '.join(sorted(EDGES))}"
+        )
+    return words or _ALL
+
+
 def _grants(tools: Globs, scope: Scope) -> Grants:
     """Grant what is written; an administrator is granted everything that is not."""
-    rest = EVERYTHING if scope.admin else Grants()
+    rest = EVERYTHING if _role(scope) is Role.ADMIN else Grants()
     return Grants(
         tools=tools,
         network=_globs(scope.network, "--network") or rest.network,
@@ -136,12 +158,13 @@ def _globs(words: Globs, option: str) -> Globs:
     return words
 
 
-def _check_spec(local: Local, spec: str | None) -> None:
+async def _check_spec(session: Session, spec: str | None) -> None:
     if spec is None:
         return
     if not _HASH.match(spec):
         raise Usage(f"{spec!r} is no hash of a spec.", way_out="openfang spec list")
-    if all(known.hash != spec for known in local.specs()):
+    known = {frozen.hash for frozen in await session.specs()}
+    if spec not in known:
         raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
 
 
@@ -153,7 +176,7 @@ def _show_secret(body: dict[str, Any], secret: str, *, as_json: bool) -> None:
     kind = "admin token" if body["kind"] == "admin_token" else "key"
     note(f"The {kind} {body['name']} is shown this once. Keep it.")
     for word, value in body.items():
-        if word not in {"id", "name", "kind", "state"} and value not in (None, [], False):
+        if word not in _UNSAID and value not in (None, []):
             note(f"  {word.replace('_', ' ')}: {_joined(value)}")
 
 
@@ -163,8 +186,8 @@ def _joined(value: object) -> str:
 
 def list_keys(*, as_json: Json = False) -> None:
     """List keys and admin tokens, never their secrets."""
-    found = read_home(lambda local: local.admin.keys())
-    bodies = [_token_body(key) if isinstance(key, AdminToken) else _key_body(key) for key in found]
+    found = on_home(lambda session: session.keys())
+    bodies = [key_body(key, time.time_ns()) for key in found]
     if as_json:
         print_json(bodies)
         return
@@ -173,7 +196,7 @@ def list_keys(*, as_json: Json = False) -> None:
         (
             (
                 body["name"],
-                "admin key" if body.get("admin") else body["kind"].replace("_", " "),
+                _kind(body),
                 body["state"],
                 body.get("mode"),
                 ", ".join(body.get("projects", ())),
@@ -186,46 +209,16 @@ def list_keys(*, as_json: Json = False) -> None:
     )
 
 
+def _kind(body: dict[str, Any]) -> str:
+    role = body.get("role", "user")
+    return body["kind"].replace("_", " ") if role == "user" else f"{role} key"
+
+
 def revoke(name: str, /) -> None:
     """End a key or an admin token, at once.
 
     Args:
         name: Its name or its id.
     """
-    ended = on_home(lambda local: local.admin.revoke_key(name))
+    ended = on_home(lambda session: session.revoke_key(name))
     say(f"{ended.name} is revoked.")
-
-
-def _key_body(key: Key) -> dict[str, Any]:
-    grants = key.grants
-    return {
-        **_common(key),
-        "admin": key.admin,
-        "tools": list(grants.tools),
-        "network": list(grants.network),
-        "shell": list(grants.shell),
-        "memory_read": list(grants.memory_read),
-        "memory_write": list(grants.memory_write),
-        "mode": key.mode.value,
-        "projects": list(key.projects),
-        "spec": key.spec,
-        "blacklist": sorted(key.blacklist),
-        "cells_per_minute": key.cells_per_minute,
-        "expires_at": moment(key.expires_at),
-    }
-
-
-def _token_body(token: AdminToken) -> dict[str, Any]:
-    return {**_common(token), "tools": list(token.tools), "expires_at": moment(token.expires_at)}
-
-
-def _common(key: Key | AdminToken) -> dict[str, Any]:
-    kind = "admin_token" if isinstance(key, AdminToken) else "key"
-    return {"id": key.id, "name": key.name, "kind": kind, "state": _state(key)}
-
-
-def _state(key: Key | AdminToken) -> str:
-    if key.revoked_at is not None:
-        return "revoked"
-    expired = key.expires_at is not None and key.expires_at <= time.time_ns()
-    return "expired" if expired else "in force"

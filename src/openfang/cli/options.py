@@ -12,9 +12,9 @@ from typing import Annotated, Any, cast
 import orjson
 from cyclopts import Parameter
 
-from openfang.app.local import Options
 from openfang.cli.errors import Usage
 from openfang.core.calls import Mode
+from openfang.core.session import Options
 from openfang.core.tools import TAGS
 
 MAX_INPUT = 10_000_000

@@ -11,7 +11,7 @@ import orjson
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json
 from openfang.cli.output import clean, is_terminal, json_text, note
-from openfang.cli.session import read_home
+from openfang.cli.session import on_home
 from openfang.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def show_result(uri: str, /, *, output: str | None = None, as_json: Json = False
         uri: What the cut result names: `openfang://results/...`.
         output: Write it to this file.
     """
-    body = read_home(lambda local: local.whole_result(uri))
+    body = on_home(lambda session: session.whole_result(uri))
     if body is None:
         raise NotFound(
             f"{uri} is not kept, no longer kept, or another caller's.",

@@ -18,18 +18,18 @@ from openfang.app.local import open_local
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from openfang.app.local import Local
+    from openfang.core.session import Session
 
 T = TypeVar("T")
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
-def on_home(work: Callable[[Local], Awaitable[T]]) -> T:
+def on_home(work: Callable[[Session], Awaitable[T]]) -> T:
     """Open the home, do the work, put everything in order again."""
 
     async def inside() -> T:
-        async with open_local() as local:
-            return await work(local)
+        async with open_local() as session:
+            return await work(session)
 
     return run_async(inside)
 
@@ -82,12 +82,3 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
-
-
-def read_home(look: Callable[[Local], T]) -> T:
-    """Open the home only to look at something."""
-
-    async def work(local: Local) -> T:
-        return look(local)
-
-    return on_home(work)

@@ -10,11 +10,11 @@ from cyclopts import Parameter
 from openfang.cli.errors import Usage
 from openfang.cli.options import STDIN, File, Json, plain_name, read_input
 from openfang.cli.output import entry, note, print_json, say
-from openfang.cli.session import on_home, read_home
-from openfang.cli.times import moment
+from openfang.cli.session import on_home
+from openfang.core.wire import moment, spec_body
 
 if TYPE_CHECKING:
-    from openfang.core.keys import Spec
+    pass
 
 
 def freeze(
@@ -35,9 +35,9 @@ def freeze(
         raise Usage(f"{file} is empty: there is no plan in it.", way_out="write down what is meant")
     called = name or ("stdin" if file == STDIN else Path(file).name)
     plain_name(project, "project")
-    spec = on_home(lambda local: local.admin.freeze_spec(called, content, project))
+    spec = on_home(lambda session: session.freeze_spec(called, content, project))
     if as_json:
-        print_json(_body(spec))
+        print_json(spec_body(spec))
         return
     say(spec.hash)
     note(f"{spec.name} is frozen for the project {spec.project}")
@@ -46,22 +46,12 @@ def freeze(
 
 def list_specs(*, as_json: Json = False) -> None:
     """List the frozen plans."""
-    found = read_home(lambda local: local.specs())
+    found = on_home(lambda session: session.specs())
     if as_json:
-        print_json([_body(spec) for spec in found])
+        print_json([spec_body(spec) for spec in found])
     elif not found:
         note("No spec is frozen. Freeze one: openfang spec freeze FILE")
     else:
         for spec in found:
             frozen = f"frozen by {spec.frozen_by} at {moment(spec.frozen_at)}"
             entry(spec.hash, f"{spec.name}, project {spec.project}, {frozen}")
-
-
-def _body(spec: Spec) -> dict[str, str | None]:
-    return {
-        "hash": spec.hash,
-        "project": spec.project,
-        "name": spec.name,
-        "frozen_by": spec.frozen_by,
-        "frozen_at": moment(spec.frozen_at),
-    }

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 _SECOND = 1_000_000_000
 _NEVER = 2**62
 _STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
-
-
-def moment(at: int | None) -> str | None:
-    """A time as ISO 8601 in UTC; none for what never comes."""
-    if at is None or at >= _NEVER:
-        return None
-    return datetime.fromtimestamp(at / _SECOND, UTC).isoformat(timespec="seconds")
 
 
 def span(length: int) -> str:

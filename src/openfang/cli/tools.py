@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json, tags
 from openfang.cli.output import fields, first_sentence, json_text, note, print_json, say, table
-from openfang.cli.session import on_home, read_home
+from openfang.cli.session import on_home
 from openfang.core.bodies import tool_body
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk
@@ -17,7 +17,6 @@ from openfang.core.tools import Risk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.app.local import Local
     from openfang.core.tools import Tool
 
 _INDENTED = 1
@@ -38,7 +37,7 @@ def list_tools(
     kind, level = _kind(source), _risk(risk)
     if tag is not None:
         tags((tag,))
-    found = read_home(lambda local: local.tools(kind=kind, risk=level, tag=tag, disabled=every))
+    found = on_home(lambda session: session.tools(kind=kind, risk=level, tag=tag, disabled=every))
     if as_json:
         print_json([tool_body(tool) for tool in found])
     else:
@@ -94,14 +93,9 @@ def show_tool(name: str, /, *, as_json: Json = False) -> None:
     Args:
         name: Its name or its id.
     """
-
-    def look(local: Local) -> tuple[Tool, str]:
-        tool = local.tool(name)
-        return tool, local.difference(tool)
-
-    tool, difference = read_home(look)
+    tool, difference = on_home(lambda session: session.tool(name))
     if as_json:
-        print_json({**tool_body(tool), "output_schema": tool.output_schema, "diff": difference})
+        print_json({**tool_body(tool), "diff": difference})
     else:
         show(tool, difference)
 
@@ -148,5 +142,5 @@ def accept_tool(name: str, /) -> None:
     Args:
         name: Its name or its id.
     """
-    tool = on_home(lambda local: local.admin.accept_tool(name))
+    tool = on_home(lambda session: session.accept_tool(name))
     say(f"{tool.id} is accepted as it is now.")

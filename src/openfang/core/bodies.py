@@ -108,6 +108,7 @@ def tool_body(tool: Tool) -> dict[str, Any]:
     return {
         "id": tool.id,
         "name": tool.wire_name,
+        "aliases": list(tool.aliases),
         "title": tool.title,
         "description": tool.description,
         "source": tool.source,
@@ -115,11 +116,14 @@ def tool_body(tool: Tool) -> dict[str, Any]:
         "risk": tool.risk.name,
         "side_effects": sorted(tool.tags),
         "effect": tool.sink.effect.value,
+        "targets": list(tool.sink.targets),
+        "labels": tool.labels.names,
         "trust": tool.trust.value,
         "enabled": tool.enabled,
         "held": tool.hold,
         "requires_admin_token": tool.requires_admin_token,
         "input_schema": dict(tool.input_schema),
+        "output_schema": None if tool.output_schema is None else dict(tool.output_schema),
     }
 
 

@@ -23,6 +23,15 @@ class Mode(Enum):
     EXECUTION = "execution"
 
 
+class Role(Enum):
+    """What a caller may do with the node itself, beside its calls."""
+
+    USER = "user"
+    AUDITOR = "auditor"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
     """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written."""
@@ -44,13 +53,18 @@ class Caller:
     """Who calls, as the credential says: never taken from a body."""
 
     id: str
-    admin: bool = False
+    role: Role = Role.USER
     grants: Grants = Grants()
     mode: Mode = Mode.EXECUTION
     projects: tuple[str, ...] = ()
     spec: str | None = None
     blacklist: frozenset[str] = frozenset()
     cells_per_minute: int | None = None
+
+    @property
+    def admin(self) -> bool:
+        """Whether it manages the node."""
+        return self.role is Role.ADMIN
 
     @property
     def space(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from openfang.core.calls import EVERYTHING, Caller, Grants, Mode
+from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
+
+EDGES = frozenset({"api", "cli", "mcp", "a2a", "web", "openai"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +16,8 @@ class Key:
 
     id: str
     name: str
-    admin: bool = False
+    role: Role = Role.USER
+    edges: tuple[str, ...] = ("*",)
     grants: Grants = EVERYTHING
     mode: Mode = Mode.EXECUTION
     projects: tuple[str, ...] = ()
@@ -25,11 +28,20 @@ class Key:
     expires_at: int | None = None
     revoked_at: int | None = None
 
+    @property
+    def admin(self) -> bool:
+        """Whether it manages the node."""
+        return self.role is Role.ADMIN
+
+    def opens(self, edge: str) -> bool:
+        """Whether it is good for this edge."""
+        return "*" in self.edges or edge in self.edges
+
     def caller(self) -> Caller:
         """Who calls with this key."""
         return Caller(
             id=f"key:{self.name}",
-            admin=self.admin,
+            role=self.role,
             grants=self.grants,
             mode=self.mode,
             projects=self.projects,

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openfang.storage.writer import GENESIS, Head
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from openfang.storage.database import Database
+
+_NEWEST = 10_000
+_SECOND = 1_000_000_000
 
 
 def damage(database: Database) -> str:
@@ -22,3 +29,29 @@ def schema_version(database: Database) -> int:
 def last_record(database: Database) -> int:
     """When the newest audit record was written, in nanoseconds."""
     return int(database.read("SELECT MAX(at) FROM audit")[0][0] or 0)
+
+
+def chain_head(database: Database, node: str) -> Head:
+    """The end of a node's chain."""
+    sql = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
+    rows = database.read(sql, (node,))
+    return Head(*rows[0]) if rows else GENESIS
+
+
+def times_set_back(database: Database) -> int:
+    """How often, in the newest records, the clock fell by more than a second."""
+    sql = """
+        SELECT COUNT(*) FROM (
+            SELECT at, LAG(at) OVER (ORDER BY seq) AS before
+            FROM (SELECT seq, at FROM audit ORDER BY seq DESC LIMIT ?))
+        WHERE at < before - ?
+    """
+    return int(database.read(sql, (_NEWEST, _SECOND))[0][0])
+
+
+def wal_bytes(database: Path) -> int:
+    """The size of the log in front of a database file, into which everything is written first."""
+    try:
+        return database.with_name(f"{database.name}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0

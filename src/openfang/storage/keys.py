@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.core.calls import Grants, Mode
+from openfang.core.calls import Grants, Mode, Role
 from openfang.core.keys import AdminToken, Key
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def revoke(identity: str, at: int) -> tuple[str, Sequence[Any]]:
 def _key_body(key: Key) -> dict[str, Any]:
     grants = key.grants
     return {
-        "admin": key.admin,
+        "role": key.role.value,
+        "edges": key.edges,
         "tools": grants.tools,
         "network": grants.network,
         "shell": grants.shell,
@@ -136,7 +137,8 @@ def _key(row: tuple[Any, ...]) -> Key:
     return Key(
         id=row[0],
         name=row[1],
-        admin=body["admin"],
+        role=Role(body["role"]),
+        edges=tuple(body["edges"]),
         grants=grants,
         mode=Mode(body["mode"]),
         projects=tuple(body["projects"]),

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openfang.core.errors import HomeError
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
+from openfang.core.log import QUERY_ROWS
 from openfang.storage.database import BUSY_SECONDS, Database, explained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from openfang.core.log import Search, Table
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _CHUNK = 2_000
-QUERY_ROWS = 10_000
 _READING = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -28,21 +29,6 @@ _READING = frozenset(
     }
 )
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """What to look for; an empty field matches everything."""
-
-    event: str = ""
-    tool: str = ""
-    caller: str = ""
-    call_id: str = ""
-    task_id: str = ""
-    level: str = ""
-    text: str = ""
-    after: int = 0
-    limit: int = 50
 
 
 def rows(path: Path, *, after: int = 0, node: str | None = None) -> Iterator[LogRow]:
@@ -56,12 +42,13 @@ def rows(path: Path, *, after: int = 0, node: str | None = None) -> Iterator[Log
             yield from chunk
 
 
-def search(database: Database, wanted: Search) -> list[LogRow]:
-    """Find the newest matching records, oldest first."""
+def search(path: Path, wanted: Search) -> list[LogRow]:
+    """Find the newest matching records, oldest first, on a connection of its own."""
     conditions, parameters = _conditions(wanted)
     where = " AND ".join(conditions)
     sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY at DESC, seq DESC LIMIT ?"  # noqa: S608 - marks only
-    found = database.read(sql, (*parameters, wanted.limit))
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        found = database.read(sql, (*parameters, wanted.limit))
     return found[::-1]  # type: ignore[return-value]
 
 
@@ -103,9 +90,6 @@ def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, byt
     """Read the signed checkpoints that the database itself keeps."""
     sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"
     return database.read(sql)  # type: ignore[return-value]
-
-
-Table: TypeAlias = tuple[list[str], list["Sequence[Any]"]]
 
 
 def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:

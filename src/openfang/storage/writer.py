@@ -61,15 +61,21 @@ GENESIS = Head(0, bytes(32))
 
 @dataclass(slots=True)
 class _Job:
-    """A unit, whoever waits for it and, once it is through, its numbers or its own error."""
+    """A unit, whoever waits for it and, once it is through, its numbers or its own error.
+
+    `lost` hears of a unit that failed, even if nobody waits any more.
+    """
 
     unit: Unit
     done: asyncio.Future[Sequence[int]] | None = None
+    lost: Callable[[Unit], None] | None = None
     numbers: Sequence[int] = ()
     error: Exception | None = None
 
     def settle(self) -> None:
         """Tell whoever waits, if they still do."""
+        if self.error is not None and self.lost is not None:
+            self.lost(self.unit)
         if self.done is None or self.done.done():
             return
         if self.error is None:
@@ -121,22 +127,27 @@ class Writer:
         rows = database.read(_HEAD, (self.node,))
         return Head(rows[0][0], rows[0][1]) if rows else GENESIS
 
-    def commit(self, unit: Unit) -> Sequence[int] | None:
+    def commit(
+        self, unit: Unit, lost: Callable[[Unit], None] | None = None
+    ) -> Sequence[int] | None:
         """Commit at once if nobody is in the way; None means: submit it instead."""
         if not self.idle:
             return None
-        job = _Job(unit)
+        job = _Job(unit, lost=lost)
         if not self._commit_now([job]):
             return None
+        job.settle()
         if job.error:
             raise job.error
         return job.numbers
 
-    def submit(self, unit: Unit) -> asyncio.Future[Sequence[int]]:
+    def submit(
+        self, unit: Unit, lost: Callable[[Unit], None] | None = None
+    ) -> asyncio.Future[Sequence[int]]:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Sequence[int]] = loop.create_future()
-        self._queue.append(_Job(unit, done))
+        self._queue.append(_Job(unit, done, lost))
         if not self._scheduled and not self._thread_busy:
             self._scheduled = True
             loop.call_soon(self._flush)

@@ -104,7 +104,7 @@ async def open_test_app(
     home = await to_thread.run_sync(_made, folder, config, environ)
     async with open_app(home, environ, clock=clock) as parts:
         secret = await to_thread.run_sync(credential, home, environ)
-        app = OpenApp(parts, identify(parts, secret))
+        app = OpenApp(parts, await identify(parts, secret, "test"))
         for source in sources:
             app.add(source)
         yield app

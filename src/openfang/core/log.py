@@ -1,0 +1,52 @@
+"""What can be asked of the audit log, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+QUERY_ROWS = 10_000
+Table: TypeAlias = tuple[list[str], list["Sequence[Any]"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What to look for; an empty field matches everything."""
+
+    event: str = ""
+    tool: str = ""
+    caller: str = ""
+    call_id: str = ""
+    task_id: str = ""
+    level: str = ""
+    text: str = ""
+    after: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place where the log is not what was written."""
+
+    kind: str
+    node: str
+    seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was read, and what does not fit."""
+
+    records: int
+    checkpoints: int
+    heads: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings

@@ -1,0 +1,132 @@
+"""What one caller can do with a node. In process and over the wire are the same to its user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from openfang.core.keys import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from openfang.core.calls import Mode
+    from openfang.core.decisions import Explanation
+    from openfang.core.events import AuditEvent
+    from openfang.core.ids import Kind
+    from openfang.core.keys import AdminToken, Key, Question, Spec
+    from openfang.core.log import Search, Table, Verification
+    from openfang.core.results import Result
+    from openfang.core.tools import Risk, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a caller may choose for its calls, among what is bound to its key."""
+
+    mode: Mode | None = None
+    project: str | None = None
+    spec: str | None = None
+    task: str | None = None
+    blacklist: frozenset[str] = frozenset()
+    run: str | None = None
+    admin_token: str | None = field(default=None, repr=False)
+    patience: float = 0.0
+
+
+NO_OPTIONS = Options()
+
+
+class Session(Protocol):
+    """One caller's use of a node. What it may not do is refused, on record."""
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
+    ) -> Result:
+        """Take the one path."""
+        ...
+
+    async def explain(
+        self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
+    ) -> Explanation:
+        """Decide on such a call, and do nothing."""
+        ...
+
+    async def tools(
+        self,
+        *,
+        kind: Kind | None = None,
+        risk: Risk | None = None,
+        tag: str | None = None,
+        disabled: bool = False,
+    ) -> Sequence[Tool]:
+        """List what this caller can see, by wire name; `disabled` adds what it cannot use."""
+        ...
+
+    async def tool(self, name: str) -> tuple[Tool, str]:
+        """Find a tool by any name, and how one that is held back differs from what was accepted."""
+        ...
+
+    async def accept_tool(self, name: str) -> Tool:
+        """Take a tool that changed as it is now."""
+        ...
+
+    async def whole_result(self, uri: str) -> bytes | None:
+        """Read the whole of a result that was cut, as JSON, while it is kept."""
+        ...
+
+    async def questions(self, *, answered: bool = False) -> list[Question]:
+        """List what waits for a person, newest first."""
+        ...
+
+    async def question(self, question_id: str) -> Question:
+        """Find one question; another caller's does not exist."""
+        ...
+
+    async def answer(
+        self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
+    ) -> Question:
+        """Answer a question."""
+        ...
+
+    async def specs(self) -> list[Spec]:
+        """List the frozen specs, oldest first."""
+        ...
+
+    async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
+        """Freeze a plan; freezing the same content again changes nothing."""
+        ...
+
+    async def keys(self) -> list[Key | AdminToken]:
+        """List all keys and tokens, never their secrets."""
+        ...
+
+    async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
+        """Make a key; its secret is returned once and kept nowhere."""
+        ...
+
+    async def create_token(
+        self, token: AdminToken, *, ttl: float | None = None
+    ) -> tuple[AdminToken, str]:
+        """Make an admin token, for gate 6."""
+        ...
+
+    async def revoke_key(self, name: str) -> Key | AdminToken:
+        """End a key or token, by name or id."""
+        ...
+
+    async def search(self, wanted: Search) -> list[AuditEvent]:
+        """Find the newest entries that match, oldest first."""
+        ...
+
+    def after(self, seq: int) -> AsyncIterator[AuditEvent]:
+        """Read every entry after this one, in order."""
+        ...
+
+    async def sql(self, text: str) -> list[Table]:
+        """Run queries that only read: of each the columns' names and the first rows."""
+        ...
+
+    async def verify(self) -> Verification:
+        """Check the whole log against its hashes and its signed checkpoints."""
+        ...
