@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from openfang.config.models import Config
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
-    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.ports import Clock, Gate, ToolSource
     from openfang.registry.pins import Changed
 
 _SECOND = 1_000_000_000
 _READERS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Parts:
-    """Everything that was put together, by name."""
+    """Everything that was put together, by name. Only `reconfigure` changes any of it."""
 
     home: Home
     config: Config
@@ -85,6 +85,7 @@ class Parts:
     catalog: Catalog
     pipeline: Pipeline
     sources: dict[tuple[Kind, str], ToolSource]
+    checks: dict[str, Callable[[Call], Deny | None]]
     sinks: Sinks
     readers: CapacityLimiter
 
@@ -167,7 +168,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         catalog=catalog,
         executor=Executor(sources=sources, guards=guards, redactor=redactor, clock=clock),
         guards=guards,
-        engine=_engine(config, specs, keys, checks),
+        engine=_engine(config, specs, keys, checks, load_gates(config.plugins.gates)),
         runs=RunLabels(RunStore(database)),
         approvals=approvals,
         audit=broker,
@@ -194,13 +195,32 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         catalog=catalog,
         pipeline=pipeline,
         sources=sources,
+        checks=checks,
         sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
         readers=CapacityLimiter(_READERS),
     )
-    builtins = _builtins(parts, stamper)
-    checks.update(builtins.checks)
-    parts.add(Kind.BUILTIN, builtins)
+    _add_builtins(parts)
     return parts
+
+
+def reconfigure(parts: Parts, config: Config) -> None:
+    """Put another configuration in force, at once and as a whole; calls in flight go on."""
+    custom = parts.pipeline.engine.custom  # the operator's own code is loaded at a start only
+    engine = _engine(config, parts.specs, parts.keys, parts.checks, custom)
+    shaper = _shaper(config, parts.redactor, parts.clock)
+    pipeline = parts.pipeline
+    parts.config = config
+    pipeline.engine, pipeline.shaper = engine, shaper
+    pipeline.tool_seconds = config.tools.timeout_secs
+    _configure_guards(pipeline.guards, config)
+    parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
+    _add_builtins(parts)
+
+
+def _add_builtins(parts: Parts) -> None:
+    builtins = _builtins(parts, parts.pipeline.stamper)
+    parts.checks.update(builtins.checks)
+    parts.add(Kind.BUILTIN, builtins)
 
 
 def _node(database: Database) -> str:
@@ -215,6 +235,7 @@ def _engine(
     specs: SpecStore,
     keys: KeyStore,
     checks: Mapping[str, Callable[[Call], Deny | None]],
+    custom: tuple[Gate, ...],
 ) -> Engine:
     def valid(secret: str, tool: str) -> bool:
         token = keys.find_token(secret)
@@ -222,35 +243,56 @@ def _engine(
 
     guided = config.policy.profile == "guided"
     gates = standard_gates(frozen=specs.frozen, valid=valid, checks=checks, guided=guided)
-    return Engine(gates, load_gates(config.plugins.gates))
+    return Engine(gates, custom)
 
 
 def _guards(config: Config) -> Guards:
-    guard, loops, limits = config.guard, config.loops, config.limits
-    edge = BreakerLimits(failures=3, rest=guard.breaker_secs)
+    limits = config.limits
     return Guards(
-        quota=Quota(cells_per_minute=limits.cells_per_minute, burst=limits.burst),
+        quota=_quota(config),
         call_cost=limits.costs.call,
-        chains=Chains(
-            ChainLimits(
-                depth=guard.max_depth,
-                agent_calls=guard.agent_calls,
-                tool_calls=guard.tool_calls,
-                at_once=guard.calls_at_once,
-                edge=edge,
-            )
-        ),
-        loops=Loops(
-            LoopLimits(
-                warn_calls=loops.warn,
-                block_calls=loops.block,
-                warn_outcomes=loops.outcome_warn,
-                block_outcomes=loops.outcome_block,
-                poll_factor=loops.poll_factor,
-                stale_calls=loops.no_progress,
-            )
-        ),
-        breakers=Breakers(BreakerLimits(rest=guard.breaker_secs)),
+        chains=Chains(_chain_limits(config)),
+        loops=Loops(_loop_limits(config)),
+        breakers=Breakers(_breaker_limits(config)),
+    )
+
+
+def _configure_guards(guards: Guards, config: Config) -> None:
+    """Change the limits; what was counted stays."""
+    guards.quota, guards.call_cost = _quota(config), config.limits.costs.call
+    guards.chains.configure(_chain_limits(config))
+    guards.loops.configure(_loop_limits(config))
+    guards.breakers.configure(_breaker_limits(config))
+
+
+def _quota(config: Config) -> Quota:
+    return Quota(cells_per_minute=config.limits.cells_per_minute, burst=config.limits.burst)
+
+
+def _breaker_limits(config: Config) -> BreakerLimits:
+    return BreakerLimits(rest=config.guard.breaker_secs)
+
+
+def _chain_limits(config: Config) -> ChainLimits:
+    guard = config.guard
+    return ChainLimits(
+        depth=guard.max_depth,
+        agent_calls=guard.agent_calls,
+        tool_calls=guard.tool_calls,
+        at_once=guard.calls_at_once,
+        edge=BreakerLimits(failures=3, rest=guard.breaker_secs),
+    )
+
+
+def _loop_limits(config: Config) -> LoopLimits:
+    loops = config.loops
+    return LoopLimits(
+        warn_calls=loops.warn,
+        block_calls=loops.block,
+        warn_outcomes=loops.outcome_warn,
+        block_outcomes=loops.outcome_block,
+        poll_factor=loops.poll_factor,
+        stale_calls=loops.no_progress,
     )
 
 

@@ -6,11 +6,12 @@ What depends on the world (a variable, a program, an address) is not looked at h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from openfang.config.documents import Document, read_document
 from openfang.config.fields import Folders, Section
+from openfang.config.home import find_home as find_home  # noqa: PLC0414 - moved
+from openfang.config.home import user_home
 from openfang.config.merge import Merged, frozen
 from openfang.config.models import Config, Place
 from openfang.config.problems import Problem
@@ -20,6 +21,7 @@ from openfang.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from openfang.config.lines import Key
     from openfang.config.servers import McpServer
@@ -30,13 +32,6 @@ _SUFFIXES = _YAML | {".toml"}
 _Model = TypeVar("_Model", bound=Section)
 
 
-def find_home(environ: Mapping[str, str]) -> Path:
-    """Say where the home is: `$OPENFANG_HOME`, else `~/.openfang`."""
-    user = _user_home(environ)
-    named = environ.get("OPENFANG_HOME")
-    return Folders(home=Path.cwd(), user=user).resolve(named) if named else user / ".openfang"
-
-
 def load(home: Path, environ: Mapping[str, str]) -> Config:
     """Load `config.toml` and what it includes; a missing file means the defaults."""
     reading = _read(home, environ)
@@ -44,6 +39,12 @@ def load(home: Path, environ: Mapping[str, str]) -> Config:
         lines = "\n".join(str(problem) for problem in reading.ordered())
         raise ConfigError(lines, way_out="openfang config check")
     return reading.config
+
+
+def files(home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Name every file that `load` reads, or would read if it were there."""
+    reading = _read(home, environ)
+    return (home.absolute() / FILE, *(home.absolute() / name for name in reading.files))
 
 
 def check(home: Path, environ: Mapping[str, str]) -> tuple[Problem, ...]:
@@ -100,7 +101,7 @@ class _Reading:
 
 def _read(home: Path, environ: Mapping[str, str]) -> _Reading:
     home = home.absolute()
-    reading = _Reading(Folders(home=home, user=_user_home(environ)))
+    reading = _Reading(Folders(home=home, user=user_home(environ)))
     main = home / FILE
     if not _absent(main):
         _read_files(reading, main)
@@ -174,11 +175,6 @@ def _finish(reading: _Reading, config: Config) -> None:
     servers, problems = distinct_servers([*own, *reading.servers])
     reading.problems += [*problems, *settled(config, merged)]
     reading.config = config.with_servers(servers)
-
-
-def _user_home(environ: Mapping[str, str]) -> Path:
-    named = environ.get("HOME")
-    return Path(named) if named else Path.home()
 
 
 def _absent(path: Path) -> bool:

@@ -8,10 +8,15 @@ from openfang.core.errors import (
     AuditUnavailable,
     CallFailed,
     CallRefused,
+    ConfigError,
+    Conflict,
     GuardTripped,
+    HomeError,
     InvalidArguments,
+    NotFound,
     OpenFangError,
     Parked,
+    Rejected,
     Unauthenticated,
     UnknownTool,
 )
@@ -30,11 +35,17 @@ _STATUS: tuple[tuple[type[OpenFangError], int], ...] = (
     (Parked, 202),
     (AuditUnavailable, 503),
     (CallRefused, 403),
+    (NotFound, 404),
+    (Conflict, 409),
+    (ConfigError, 422),
+    (HomeError, 503),
 )
 
 
 def status_of(error: OpenFangError) -> int:
     """The HTTP status of a refusal."""
+    if isinstance(error, Rejected):
+        return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 

@@ -5,6 +5,7 @@ OpenFangError
 ├── HomeError             the home cannot be used (missing, read-only, foreign, corrupt)
 ├── NotFound              a thing asked for by name does not exist
 ├── Conflict              a thing exists already, or is in a state that forbids the act
+├── Rejected              a request that no edge can serve (malformed, too large, not allowed here)
 ├── CallRefused           nothing ran
 │   ├── Unauthenticated   no credential, or one that is not known
 │   ├── UnknownTool       no such tool, or none that this caller may see
@@ -67,6 +68,17 @@ class Conflict(OpenFangError):  # noqa: N818 - it reads as what it is
     """What was asked for contradicts what is there."""
 
     code = "conflict"
+
+
+class Rejected(OpenFangError):  # noqa: N818 - it reads as what it is
+    """A request that the edge turned away; `status` is the answer's."""
+
+    code = "rejected"
+
+    def __init__(self, message: str, *, status: int, rule: str, way_out: str = "") -> None:
+        super().__init__(message, way_out=way_out)
+        self.status = status
+        self.rule = rule
 
 
 class CallRefused(OpenFangError):  # noqa: N818 - the two families of outcomes read as outcomes

@@ -30,6 +30,9 @@ KEY_REVOKED = "key_revoked"
 SPEC_FROZEN = "spec_frozen"
 TOOL_HELD = "tool_held"
 TOOL_ACCEPTED = "tool_accepted"
+CONFIG_RELOADED = "config_reloaded"
+HOME_BACKUP = "home_backup"
+HOME_RESTORED = "home_restored"
 
 EVENT_KINDS = frozenset(
     {
@@ -45,6 +48,9 @@ EVENT_KINDS = frozenset(
         SPEC_FROZEN,
         TOOL_HELD,
         TOOL_ACCEPTED,
+        CONFIG_RELOADED,
+        HOME_BACKUP,
+        HOME_RESTORED,
     }
 )
 

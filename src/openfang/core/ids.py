@@ -21,10 +21,9 @@ class Kind(Enum):
     A2A = "a2a"
     CLIENT = "client"
 
-    @property
-    def source_type(self) -> str:
-        """The seed's word for it, as the audit's context has it."""
-        return "extension" if self is Kind.EXTENSION else self.value
+    def __init__(self, word: str) -> None:
+        # The seed's word for it, as the audit's context has it.
+        self.source_type = "extension" if word == "ext" else word
 
 
 def tool_id(kind: Kind, *parts: str) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
 
-EDGES = frozenset({"api", "cli", "mcp", "a2a", "web", "openai"})
+EDGES = frozenset({"api", "mcp", "a2a", "web", "openai"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

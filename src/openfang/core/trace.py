@@ -10,6 +10,8 @@ from openfang.core.ids import random_hex
 
 _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
+_ANCESTOR = re.compile(r"\A[\x21-\x7e]{1,200}\Z")
+_MOST_ANCESTORS = 64
 _INVALID_VERSION = "ff"
 CURRENT_TRACE: ContextVar[str] = ContextVar("openfang_trace", default="")
 
@@ -46,7 +48,13 @@ class Chain:
 
 def new_chain() -> Chain:
     """Start a chain that nobody else knows of."""
-    return Chain(trace_id=random_hex(16), span_id=random_hex(8))
+    chance = random_hex(24)
+    return Chain(trace_id=chance[:32], span_id=chance[32:])
+
+
+def read_ancestors(text: str) -> tuple[str, ...]:
+    """Read who called whom before, from a list with commas; what is no name is dropped."""
+    return tuple(filter(_ANCESTOR.match, text.split(",")))[:_MOST_ANCESTORS]
 
 
 def read_chain(

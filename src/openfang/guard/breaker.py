@@ -95,6 +95,10 @@ class Breakers:
         self._capacity = capacity
         self._states: OrderedDict[str, State] = OrderedDict()
 
+    def configure(self, limits: BreakerLimits) -> None:
+        """Judge by other limits from now on; what was counted stays."""
+        self._limits = limits
+
     @property
     def size(self) -> int:
         """How many keys are not simply closed."""

@@ -106,6 +106,10 @@ class Loops:
         self._limits = limits or LoopLimits()
         self._runs: OrderedDict[str, _Run] = OrderedDict()
 
+    def configure(self, limits: LoopLimits) -> None:
+        """Judge by other limits from now on; what was counted stays."""
+        self._limits = limits
+
     @property
     def size(self) -> int:
         """How many runs are remembered."""

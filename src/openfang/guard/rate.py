@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _ROUNDING = 0.001
 _KEYS = 100_000
@@ -33,8 +33,7 @@ class Quota:
         return self.interval * self.burst
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(NamedTuple):
     """Spent. `tat` is the state to keep; the bucket is full again in `reset` seconds."""
 
     tat: float
@@ -42,8 +41,7 @@ class Granted:
     reset: float
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(NamedTuple):
     """Nothing spent. A wait of `retry_after` seconds is enough; None: no wait ever is."""
 
     tat: float

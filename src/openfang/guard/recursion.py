@@ -44,6 +44,9 @@ class ChainState:
     live: int = 0
 
 
+_UNUSED = ChainState()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
     """Refused, in words that tell a model to stop; `depth` and `path` are for the edges."""
@@ -110,6 +113,11 @@ class Chains:
         self._runs: OrderedDict[str, int] = OrderedDict()
         self._edges = Breakers(self._limits.edge)
 
+    def configure(self, limits: ChainLimits) -> None:
+        """Judge by other limits from now on; what was counted stays."""
+        self._limits = limits
+        self._edges.configure(limits.edge)
+
     @property
     def size(self) -> int:
         """How many chains have a live call."""
@@ -119,6 +127,8 @@ class Chains:
         """Show what the chain and the run of this call have used."""
         used = self._chains.get(_trace(call.chain))
         run = call.run_id
+        if used is None and run is None:
+            return _UNUSED
         return ChainState(
             agent_calls=used.agent_calls if used else 0,
             live=used.live if used else 0,

@@ -10,10 +10,10 @@ from openfang.core.ids import Kind
 from openfang.guard.breaker import Breakers, Broken
 from openfang.guard.concurrency import Slots
 from openfang.guard.loops import Block, Loops, Warn, call_key
-from openfang.guard.rate import Charge, Limited, Limiter, Quota
+from openfang.guard.rate import Charge, Granted, Limited, Limiter, Quota
 
 if TYPE_CHECKING:
-    from openfang.core.calls import Call
+    from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool
     from openfang.guard.recursion import Chains, Trip
 
@@ -43,8 +43,7 @@ class Guards:
 
     def _spend(self, call: Call, tool: Tool, now: float) -> None:
         caller = call.caller
-        charge = self.limiter.charge(caller.id, self.call_cost, self._quota(call), now)
-        _raise_limited(charge, caller.id)
+        self.charge(caller, self.call_cost, now)
         if tool.kind is not Kind.BUILTIN:
             _raise_broken(self.breakers.admit(tool.source, now), tool)
 
@@ -82,16 +81,23 @@ class Guards:
         """Raise what `enter` and `repeat` would raise, and change nothing."""
         _raise_trip(self.chains.look(call, tool, now))
         caller = call.caller
-        charge = self.limiter.look(caller.id, self.call_cost, self._quota(call), now)
-        _raise_limited(charge, caller.id)
+        self.allowance(caller, self.call_cost, now)
         if tool.kind is not Kind.BUILTIN:
             _raise_broken(self.breakers.look(tool.source, now), tool)
         verdict = self.loops.look(call.run_id, tool, call_key(tool.id, canonical))
         if isinstance(verdict, Block):
             raise _blocked(verdict)
 
-    def _quota(self, call: Call) -> Quota:
-        own = call.caller.cells_per_minute
+    def charge(self, caller: Caller, cells: int, now: float) -> Granted:
+        """Take the cells of a request that is no call from its caller's rate, or refuse it."""
+        return granted(self.limiter.charge(caller.id, cells, self._quota(caller), now), caller.id)
+
+    def allowance(self, caller: Caller, cells: int, now: float) -> Granted:
+        """Say what `charge` would leave, and take nothing."""
+        return granted(self.limiter.look(caller.id, cells, self._quota(caller), now), caller.id)
+
+    def _quota(self, caller: Caller) -> Quota:
+        own = caller.cells_per_minute
         return self.quota if own is None else Quota(cells_per_minute=own, burst=own)
 
 
@@ -105,7 +111,8 @@ def _raise_trip(trip: Trip | None) -> None:
         )
 
 
-def _raise_limited(charge: Charge, caller: str) -> None:
+def granted(charge: Charge, caller: str) -> Granted:
+    """Return what was granted, or say how long to wait."""
     if isinstance(charge, Limited):
         wait = charge.retry_after
         when = (
@@ -117,6 +124,7 @@ def _raise_limited(charge: Charge, caller: str) -> None:
             way_out=_SLOW_DOWN,
             retry_after=wait,
         )
+    return charge
 
 
 def _raise_broken(broken: Broken | None, tool: Tool) -> None:

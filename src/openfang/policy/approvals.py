@@ -45,7 +45,7 @@ class Subject:
     arguments_hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Approvals:
     """Asks, and finds what was answered. `now` is the wall clock in nanoseconds."""
 

@@ -63,6 +63,10 @@ class Validator:
                 way_out="openfang tools show TOOL shows what it takes",
             )
 
+    def first_error(self, value: object) -> str:
+        """Say what is wrong with a value that does not fit."""
+        return "" if self.compiled is None else _first_error(self.compiled, value)
+
     def _errors(self, arguments: dict[str, Any]) -> Iterator[str]:
         """Say what is wrong. Large arguments get the first error only: each one is a copy."""
         assert self.compiled is not None  # noqa: S101 - asked after is_valid only
@@ -210,9 +214,9 @@ def _visits(schema: dict[str, Any], source: bytes) -> tuple[int, ...]:
     return (source.count(b"{") + source.count(b"[") + source.count(b",") + 1,)
 
 
-def _first_error(compiled: jsonschema_rs.Validator, arguments: dict[str, Any]) -> str:
+def _first_error(compiled: jsonschema_rs.Validator, value: object) -> str:
     try:
-        compiled.validate(arguments)
+        compiled.validate(value)
     except jsonschema_rs.ValidationError as error:
         return _describe(error)
     return "the value does not fit"

@@ -52,6 +52,17 @@ def search(path: Path, wanted: Search) -> list[LogRow]:
     return found[::-1]  # type: ignore[return-value]
 
 
+def recent(database: Database, after: int, limit: int) -> list[LogRow]:
+    """Read so many records after this one, in order."""
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
+    return database.read(sql, (after, limit))  # type: ignore[return-value]
+
+
+def last_number(database: Database) -> int:
+    """The number of the newest record."""
+    return database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
+
+
 def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
     exact = {
         "event": wanted.event,

@@ -1,0 +1,169 @@
+"""The node as its HTTP API sees it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from openfang.app.home import DEFAULT_PROJECT
+from openfang.app.identify import find_key, identify, require
+from openfang.app.local import Local
+from openfang.config.show import as_dict
+from openfang.core.calls import Caller, Grants, Role
+from openfang.core.wire import moment
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import anyio
+
+    from openfang.app.build import Parts
+    from openfang.app.doors import Doors
+    from openfang.app.events import Feed
+    from openfang.app.reload import Reloader
+    from openfang.app.telemetry import Telemetry
+    from openfang.core.trace import Chain
+    from openfang.guard.rate import Granted
+
+EDGE = "api"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_INSIDERS = (Role.AUDITOR, Role.ADMIN)
+_ANYBODY = Caller(id="local-mcp", grants=Grants(tools=("*",)), projects=(DEFAULT_PROJECT,))
+
+
+@dataclass(slots=True, kw_only=True)
+class ServedNode:
+    """An open home behind a socket."""
+
+    parts: Parts
+    stop: anyio.Event
+    doors: Doors
+    telemetry: Telemetry
+    reloader: Reloader
+    feed: Feed
+    started_at: int
+
+    def who(self, secret: str) -> Caller | None:
+        """Return who holds this key, if it is in force and good for this edge."""
+        key = find_key(self.parts, secret)
+        return key.caller() if key is not None and key.opens(EDGE) else None
+
+    async def identify(self, secret: str) -> Caller:
+        """Return who holds this key, or refuse on record."""
+        return await identify(self.parts, secret, EDGE)
+
+    def anybody(self) -> Caller | None:
+        """Return who calls without a key: nobody, unless the operator said so, on loopback."""
+        return None if self.parts.config.auth.require_key else _ANYBODY
+
+    async def require(self, caller: Caller, *roles: Role) -> None:
+        """Refuse, on record, whoever has none of these roles."""
+        await require(self.parts, caller, *roles)
+
+    def session(self, caller: Caller, chain: Chain) -> Local:
+        """Let this caller use the node."""
+        return Local(self.parts, caller, chain, EDGE)
+
+    def charge(self, caller: Caller, work: str) -> Granted:
+        """Take the cells of such a request from the caller's rate, or refuse."""
+        guards = self.parts.pipeline.guards
+        return guards.charge(caller, self._cells(work), self.parts.clock.monotonic())
+
+    def check_call(self, caller: Caller) -> None:
+        """Refuse a call that its rate would refuse, before its body is read."""
+        guards = self.parts.pipeline.guards
+        guards.allowance(caller, guards.call_cost, self.parts.clock.monotonic())
+
+    def allowance(self, caller: Caller) -> Granted:
+        """Say what is left of the caller's rate."""
+        return self.parts.pipeline.guards.allowance(caller, 0, self.parts.clock.monotonic())
+
+    def charge_address(self, address: str, work: str) -> Granted:
+        """Take the cells from the rate of an address, or refuse."""
+        return self.doors.charge(address, self._cells(work))
+
+    def allowance_of_address(self, address: str) -> Granted:
+        """Say what is left of the rate of an address."""
+        return self.doors.allowance(address)
+
+    def _cells(self, work: str) -> int:
+        return getattr(self.parts.config.limits.costs, work)
+
+    def may_sign_in(self, address: str, secret: str) -> None:
+        """Refuse an address that failed to sign in too often, before the key is looked up."""
+        self.doors.check(address, secret)
+
+    def signed_in(self, address: str, secret: str, *, known: bool) -> None:
+        """Tell how it went."""
+        self.doors.tell(address, secret, known=known)
+
+    def hosts(self) -> frozenset[str]:
+        """Names and addresses under which the node is reached."""
+        config = self.parts.config
+        public = urlsplit(config.public_url).hostname if config.public_url else None
+        return frozenset({*_LOOPBACK, config.listen[0].lower(), public or "localhost"})
+
+    def public_origin(self) -> str | None:
+        """The origin of `public_url`, if there is one."""
+        url = self.parts.config.public_url
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are taken."""
+        return not self.stop.is_set()
+
+    def counted(self, route: str, status: int) -> None:
+        """Tell that a request was answered."""
+        self.telemetry.answered(route, status)
+
+    def status(self, caller: Caller) -> dict[str, Any]:
+        """Say how the node is; details for who may see them."""
+        parts = self.parts
+        body: dict[str, Any] = {
+            "status": "ok" if self.ready else "stopping",
+            "version": __version__,
+            "caller": caller.id,
+            "role": caller.role.value,
+            "tools": len(parts.catalog.list(caller)),
+        }
+        if caller.role in _INSIDERS:
+            body |= self._details()
+        return body
+
+    def _details(self) -> dict[str, Any]:
+        parts = self.parts
+        now = parts.clock.time_ns()
+        return {
+            "node": parts.writer.node,
+            "pid": os.getpid(),
+            "home": str(parts.home.path),
+            "started_at": moment(self.started_at),
+            "listeners": self.feed.listeners,
+            "approvals": len(parts.approvals.store.pending(now)),
+            "audit": {"records": parts.writer.head.seq, "hash": parts.writer.head.hash.hex()},
+            "config": self.reloader.state(),
+        }
+
+    def config(self) -> Mapping[str, Any]:
+        """Show the configuration in force, without what is secret, and how it came about."""
+        return {"config": as_dict(self.parts.config), "state": self.reloader.state()}
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Read the configuration anew; a bad one is an error, and the old one stays in force."""
+        await self.reloader.reload()
+        return {"state": self.reloader.state()}
+
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
+        """Write the counters, and say in which format."""
+        return await self.telemetry.scrape(accept)
+
+    def events(self, caller: Caller, after: int | None) -> AsyncIterator[bytes]:
+        """Stream what happens, as server-sent events; ends when the node stops."""
+        return self.feed.listen(caller, after)

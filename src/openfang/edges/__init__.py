@@ -1,0 +1,1 @@
+"""Where peers come in."""

@@ -1,0 +1,249 @@
+"""The HTTP API as one ASGI application: every request meets the same checks in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Match, Route
+
+from openfang.core.calls import Caller
+from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
+from openfang.core.trace import read_ancestors, read_chain
+from openfang.edges.api.checks import check_host, check_origin, one_of_each
+from openfang.edges.api.endpoint import BY_PIPELINE, Access
+from openfang.edges.api.exchange import (
+    Answer,
+    Asked,
+    WrongMethod,
+    problem,
+    rate_headers,
+    read_body,
+    read_json,
+    send_answer,
+    send_stream,
+)
+from openfang.edges.api.routes.tools import CALL
+from openfang.edges.api.table import ENDPOINTS
+from openfang.edges.api.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+    from openfang.core.trace import Chain
+    from openfang.edges.api.endpoint import Endpoint
+    from openfang.edges.api.exchange import Headers, Receive, Scope, Send
+    from openfang.edges.api.node import Node
+
+_CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
+_SHORTEST_CALL = len(_CALL_PREFIX) + len(_CALL_SUFFIX)
+_BEARER = b"bearer "
+_LARGE_BODY = 65_536
+_NOBODY = Caller(id="nobody")
+
+
+class Api:
+    """Answers requests for one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._routes = [
+            (Route(endpoint.path, _never, methods=[endpoint.method]), endpoint)
+            for endpoint in ENDPOINTS
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        served = _Served(send)
+        try:
+            await self._serve(scope, receive, served)
+        except OpenFangError as error:
+            await served.fail(problem(error))
+        finally:
+            self.node.counted(served.route, served.status)
+
+    async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
+        """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
+        headers = self._checked(scope)
+        endpoint, path = self._find(scope)
+        served.route = "" if endpoint is None else endpoint.path
+        if endpoint is not None and endpoint.access is Access.PUBLIC:
+            caller = _NOBODY
+        else:
+            caller = await self._caller(scope, headers)
+        if endpoint is None:
+            self.node.charge(caller, "health")
+            raise self._nothing_there(scope)
+        await self._admit(endpoint, caller, scope, headers)
+        asked = Asked(
+            node=self.node,
+            caller=caller,
+            session=self.node.session(caller, _chain(headers)),
+            headers=headers,
+            path=path,
+            query=endpoint.read_query(scope["query_string"]),
+            body=await _read(endpoint, receive, headers),
+        )
+        await self._answer(endpoint, asked, scope, receive, served)
+
+    def _checked(self, scope: Scope) -> Headers:
+        headers = one_of_each(scope["headers"])
+        hosts = self.node.hosts()
+        check_host(headers.get(b"host"), hosts)
+        origin = headers.get(b"origin")
+        if origin is not None:
+            check_origin(origin, scope["server"][1], hosts, self.node.public_origin())
+        return headers
+
+    def _find(self, scope: Scope) -> tuple[Endpoint | None, Mapping[str, str]]:
+        """Find the endpoint; calls first, because they are the load."""
+        path: str = scope["path"]
+        if (
+            path.endswith(_CALL_SUFFIX)
+            and path.startswith(_CALL_PREFIX)
+            and scope["method"] == "POST"
+            and len(path) > _SHORTEST_CALL
+        ):
+            return CALL, {"id": path[len(_CALL_PREFIX) : -len(_CALL_SUFFIX)]}
+        for route, endpoint in self._routes:
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                return endpoint, child["path_params"]
+        return None, {}
+
+    def _nothing_there(self, scope: Scope) -> Rejected:
+        matched = [one for route, one in self._routes if route.matches(scope)[0] is Match.PARTIAL]
+        if matched:
+            methods = {endpoint.method for endpoint in matched}
+            return WrongMethod(scope["method"], ", ".join(sorted(methods)))
+        return Rejected(
+            "There is nothing at this address.",
+            status=404,
+            rule="route",
+            way_out="GET /api/openapi.json lists what there is",
+        )
+
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Find out who asks, from the credential alone."""
+        address, secret = _address(scope), _secret(headers)
+        if secret is None:
+            return self._without_key(address)
+        self.node.may_sign_in(address, secret)
+        caller = self.node.who(secret)
+        self.node.signed_in(address, secret, known=caller is not None)
+        return caller or await self.node.identify(secret)
+
+    def _without_key(self, address: str) -> Caller:
+        anybody = self.node.anybody()
+        if anybody is not None:
+            return anybody
+        self.node.charge_address(address, "health")
+        raise Unauthenticated(
+            "This needs a key.",
+            way_out="Authorization: Bearer KEY; the first key is in the home, in the file `key`",
+        )
+
+    async def _admit(
+        self, endpoint: Endpoint, caller: Caller, scope: Scope, headers: Headers
+    ) -> None:
+        """Hold the caller to its rate and its role."""
+        if endpoint.access is Access.PUBLIC:
+            self.node.charge_address(_address(scope), endpoint.work)
+        elif endpoint.work != BY_PIPELINE:
+            self.node.charge(caller, endpoint.work)
+        elif _is_large(headers):
+            self.node.check_call(caller)
+        if endpoint.access.roles is not None:
+            await self.node.require(caller, *endpoint.access.roles)
+
+    async def _answer(
+        self, endpoint: Endpoint, asked: Asked, scope: Scope, receive: Receive, served: _Served
+    ) -> None:
+        watch = Watch(receive)
+        try:
+            answer = await endpoint.handle(asked)
+            if isinstance(answer, Answer):
+                left = self._left(asked.caller, scope)
+                await send_answer(served.send, answer, left, head=scope["method"] == "HEAD")
+            else:
+                await send_stream(served.send, answer, head=scope["method"] == "HEAD")
+        except asyncio.CancelledError:
+            if not watch.gone:
+                raise
+        finally:
+            watch.end()
+
+    def _left(self, caller: Caller, scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
+        if caller is _NOBODY:
+            return rate_headers(self.node.allowance_of_address(_address(scope)))
+        return rate_headers(self.node.allowance(caller))
+
+
+async def _never(request: object) -> None:
+    """Stand in for Starlette's endpoint: its routes are only asked whether they match."""
+    raise NotImplementedError(request)
+
+
+async def _read(endpoint: Endpoint, receive: Receive, headers: Headers) -> Any:  # noqa: ANN401 - JSON
+    body = await read_body(receive, headers)
+    if endpoint.body is None:
+        return None
+    value = read_json(body, headers)
+    endpoint.check_body(value)
+    return value
+
+
+def _is_large(headers: Headers) -> bool:
+    """Whether the body is worth a look at the rate before it is read."""
+    length = headers.get(b"content-length")
+    return length is None or int(length) > _LARGE_BODY
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else "unknown"
+
+
+def _secret(headers: Headers) -> str | None:
+    bearer = headers.get(b"authorization")
+    if bearer is not None and bearer[: len(_BEARER)].lower() == _BEARER:
+        return bearer[len(_BEARER) :].strip().decode("latin-1")
+    own = headers.get(b"x-api-key")
+    return own.decode("latin-1") if own is not None else None
+
+
+def _chain(headers: Headers) -> Chain:
+    """Continue the caller's trace; its ancestors can only make the chain longer."""
+    traceparent = headers.get(b"traceparent")
+    starry = headers.get(b"x-openstarry-trace-id")
+    ancestors = headers.get(b"openfang-chain")
+    return read_chain(
+        traceparent=traceparent.decode("latin-1") if traceparent else None,
+        starry_id=starry.decode("latin-1") if starry else None,
+        ancestors=read_ancestors(ancestors.decode("latin-1")) if ancestors else (),
+    )
+
+
+class _Served:
+    """How far an answer has got, for what must be told if something breaks on the way."""
+
+    __slots__ = ("_send", "route", "status")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.route = ""
+        self.status = 0
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+    async def fail(self, answer: Answer) -> None:
+        """Answer with a problem, unless an answer is on its way: then it ends where it is."""
+        if not self.status:
+            await send_answer(self.send, answer)
+            return
+        raise ConnectionAbortedError

@@ -1,0 +1,117 @@
+"""An endpoint as data: what it requires, takes and answers. Checks and documentation read this."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from openfang.core.calls import Role
+from openfang.core.errors import Rejected
+from openfang.safety.schemas import Validator, compile_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from openfang.edges.api.exchange import Answer, Asked, Stream
+
+Schema = dict[str, Any]
+_INTEGER = re.compile(r"\A-?[0-9]{1,18}\Z")
+_TRUTH = {"true": True, "false": False}
+_MOST_PARAMETERS = 50
+BY_PIPELINE = ""  # the guards of the pipeline charge for a call, whoever makes it
+
+
+class Access(Enum):
+    """Who may ask. An administrator may ask everything."""
+
+    PUBLIC = "public"
+    KEY = "key"
+    AUDITOR = "auditor"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+    @property
+    def roles(self) -> tuple[Role, ...] | None:
+        """The roles that are needed, if any is."""
+        if self in {Access.PUBLIC, Access.KEY}:
+            return None
+        return () if self is Access.ADMIN else (Role(self.value),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One method of one path."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    handle: Callable[[Asked], Awaitable[Answer | Stream]]
+    access: Access = Access.KEY
+    work: str = "health"
+    query: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
+    body: Schema | None = None
+    answers: Mapping[int, Schema | str] = field(default_factory=dict[int, "Schema | str"])
+    problems: tuple[int, ...] = ()
+
+    @cached_property
+    def _body_check(self) -> Validator:
+        return compile_schema(self.body or {})
+
+    @cached_property
+    def _query_check(self) -> Validator:
+        return compile_schema(
+            {"type": "object", "properties": self.query, "additionalProperties": False}
+        )
+
+    def read_query(self, text: bytes) -> dict[str, Any]:
+        """Read the query strictly: known names, once each, of the right type."""
+        if not text:
+            return {}
+        pairs = _pairs(text)
+        found = {name: self._value(name, value) for name, value in pairs}
+        if len(found) != len(pairs):
+            raise _bad_query("A parameter of the query is there more than once.")
+        _check(self._query_check, found, "query")
+        return found
+
+    def _value(self, name: str, text: str) -> object:
+        kind = self.query.get(name, {}).get("type")
+        if kind == "integer" and _INTEGER.match(text):
+            return int(text)
+        return _TRUTH.get(text, text) if kind == "boolean" else text
+
+    def check_body(self, body: object) -> None:
+        """Refuse a body of another shape than the documented one."""
+        if self.body is not None:
+            _check(self._body_check, body, "body")
+
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            text.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_PARAMETERS,
+        )
+    except ValueError:
+        raise _bad_query("The query is not readable.") from None
+
+
+def _bad_query(message: str) -> Rejected:
+    return Rejected(message, status=400, rule="query", way_out="see GET /api/openapi.json")
+
+
+def _check(check: Validator, value: object, where: str) -> None:
+    if check.compiled is not None and not check.compiled.is_valid(value):
+        raise Rejected(
+            f"The {where} is not as documented: {check.first_error(value)}.",
+            status=400 if where == "query" else 422,
+            rule=where,
+            way_out="see GET /api/openapi.json",
+        )

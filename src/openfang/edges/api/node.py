@@ -1,0 +1,102 @@
+"""What the HTTP API is handed: a node, seen from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from openfang.core.calls import Caller, Role
+    from openfang.core.session import Session
+    from openfang.core.trace import Chain
+    from openfang.guard.rate import Granted
+
+
+class Node(Protocol):
+    """One node. Everything that an answer may depend on is asked anew: a reload may change it."""
+
+    def who(self, secret: str) -> Caller | None:
+        """Return who holds this key, if it is in force and good for this edge."""
+        ...
+
+    async def identify(self, secret: str) -> Caller:
+        """Return who holds this key, or refuse on record."""
+        ...
+
+    def anybody(self) -> Caller | None:
+        """Return who calls without a key, where the operator allows that."""
+        ...
+
+    async def require(self, caller: Caller, *roles: Role) -> None:
+        """Refuse, on record, whoever has none of these roles."""
+        ...
+
+    def session(self, caller: Caller, chain: Chain) -> Session:
+        """Let this caller use the node."""
+        ...
+
+    def charge(self, caller: Caller, work: str) -> Granted:
+        """Take the cells of such a request from the caller's rate, or refuse."""
+        ...
+
+    def allowance(self, caller: Caller) -> Granted:
+        """Say what is left of the caller's rate."""
+        ...
+
+    def check_call(self, caller: Caller) -> None:
+        """Refuse a call that its rate would refuse, before its body is read."""
+        ...
+
+    def allowance_of_address(self, address: str) -> Granted:
+        """Say what is left of the rate of an address."""
+        ...
+
+    def charge_address(self, address: str, work: str) -> Granted:
+        """Take the cells from the rate of an address, or refuse."""
+        ...
+
+    def may_sign_in(self, address: str, secret: str) -> None:
+        """Refuse an address that failed to sign in too often, before the key is looked up."""
+        ...
+
+    def signed_in(self, address: str, secret: str, *, known: bool) -> None:
+        """Tell how it went."""
+        ...
+
+    def hosts(self) -> frozenset[str]:
+        """Names and addresses under which the node is reached."""
+        ...
+
+    def public_origin(self) -> str | None:
+        """The origin of `public_url`, if there is one."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are taken."""
+        ...
+
+    def counted(self, route: str, status: int) -> None:
+        """Tell that a request was answered."""
+        ...
+
+    def status(self, caller: Caller) -> dict[str, Any]:
+        """Say how the node is; details for who may see them."""
+        ...
+
+    def config(self) -> Mapping[str, Any]:
+        """Show the configuration in force, without what is secret, and how it came about."""
+        ...
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Read the configuration anew; a bad one is an error, and the old one stays in force."""
+        ...
+
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
+        """Write the counters, and say in which format."""
+        ...
+
+    def events(self, caller: Caller, after: int | None) -> AsyncIterator[bytes]:
+        """Stream what happens, as server-sent events; ends when the node stops."""
+        ...

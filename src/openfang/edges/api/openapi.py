@@ -1,0 +1,149 @@
+"""The OpenAPI document, written from the same table that the checks read."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from openfang.edges.api import schemas
+from openfang.edges.api.endpoint import Access, Endpoint
+from openfang.edges.api.exchange import Answer
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from openfang.edges.api.exchange import Asked
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_ALWAYS = (400, 413, 415, 421, 429)
+_WITH_KEY = (401, 503)
+_WORDS = {
+    202: "A question waits for a person; send the identical call again when it is answered.",
+    400: "The request is malformed.",
+    401: "There is no key, or none that is known.",
+    403: "It may not be done; the problem names the rule and the way out.",
+    404: "There is no such thing, or none that this caller may see.",
+    409: "It contradicts what is there.",
+    413: "The body is too large.",
+    415: "The body is not plain JSON.",
+    421: "The Host is no name of this node.",
+    422: "The body or the arguments do not fit.",
+    429: "Too much, too often, or broken on the other side; see Retry-After.",
+    503: "It cannot be recorded now, so it was not done.",
+}
+_CALL_HEADERS = {
+    "X-Admin-Token": "A second credential, for tools that require it.",
+    "traceparent": "The W3C trace that the call belongs to.",
+    "X-OpenStarry-Trace-ID": "A trace of another system, kept as received.",
+    "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202.",
+}
+
+
+def with_document(endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+    """Add the endpoint that shows the document of them all, itself included."""
+
+    @lru_cache(maxsize=1)
+    def written() -> Answer:
+        return Answer(body=orjson.dumps(document(table)))
+
+    async def show(asked: Asked) -> Answer:
+        del asked
+        return written()
+
+    own = Endpoint(
+        method="GET",
+        path="/api/openapi.json",
+        name="openapi",
+        summary="This document.",
+        handle=show,
+        answers={200: {"type": "object"}},
+    )
+    table = (*endpoints, own)
+    return table
+
+
+def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
+    """Write the whole document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        path = _PARAMETER.sub(r"{\1}", endpoint.path)
+        paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "OpenFang",
+            "version": __version__,
+            "description": "One governed path between agents, their tools and the world.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas.COMPONENTS,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": f"Requires: {endpoint.access.value}.",
+        "parameters": _parameters(endpoint),
+        "responses": _responses(endpoint),
+        "security": [] if endpoint.access is Access.PUBLIC else [{"key": []}],
+    }
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": endpoint.body}}
+        needed = not _takes_nothing(endpoint.body)
+        operation["requestBody"] = {"required": needed, "content": content}
+    return operation
+
+
+def _takes_nothing(body: schemas.Schema) -> bool:
+    """Whether an empty body is as good as an empty object."""
+    return body.get("required") == []
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    named = _PARAMETER.findall(endpoint.path)
+    in_path = [_parameter(name, "path", {"type": "string", "minLength": 1}) for name in named]
+    in_query = [_parameter(name, "query", schema) for name, schema in endpoint.query.items()]
+    in_head = [
+        {**_parameter(name, "header", {"type": "string"}), "description": text}
+        for name, text in (_CALL_HEADERS.items() if endpoint.name == "call_tool" else ())
+    ]
+    return in_path + in_query + in_head
+
+
+def _parameter(name: str, place: str, schema: schemas.Schema) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    public = endpoint.access is Access.PUBLIC
+    refused = {*_ALWAYS, *endpoint.problems, *(() if public else _WITH_KEY)}
+    found = {str(status): _problem(status) for status in sorted(refused)}
+    for status, answer in endpoint.answers.items():
+        found[str(status)] = _response(status, answer)
+    return found
+
+
+def _problem(status: int) -> dict[str, Any]:
+    schema = schemas.ref("Problem")
+    return {
+        "description": _WORDS[status],
+        "content": {"application/problem+json": {"schema": schema}},
+    }
+
+
+def _response(status: int, answer: schemas.Schema | str) -> dict[str, Any]:
+    if answer == "Problem":
+        return _problem(status)
+    if isinstance(answer, dict) and "content_type" in answer:
+        content: dict[str, Any] = {answer["content_type"]: {"schema": {"type": "string"}}}
+    else:
+        schema = schemas.ref(answer) if isinstance(answer, str) else answer
+        content = {"application/json": {"schema": schema}}
+    return {"description": "As asked.", "content": content}

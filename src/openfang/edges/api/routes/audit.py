@@ -1,0 +1,102 @@
+"""`/api/audit`: read, export, query and prove the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from openfang.core.log import Search
+from openfang.core.wire import verification_body
+from openfang.edges.api import schemas
+from openfang.edges.api.endpoint import Access, Endpoint
+from openfang.edges.api.exchange import Answer, Stream, json_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from openfang.core.session import Session
+    from openfang.edges.api.exchange import Asked
+
+_PIECE = 65_536
+
+
+async def _search(asked: Asked) -> Answer:
+    found = await asked.session.search(Search(**asked.query))
+    bodies = [event.as_json() for event in found]
+    return json_answer({"records": bodies, "total": len(bodies)})
+
+
+async def _export(asked: Asked) -> Stream:
+    pieces = _lines(asked.session, asked.query.get("after", 0))
+    return Stream(pieces=pieces, content_type=b"application/x-ndjson")
+
+
+async def _lines(session: Session, after: int) -> AsyncIterator[bytes]:
+    piece = bytearray()
+    async for event in session.after(after):
+        piece += orjson.dumps(event.as_json(), default=str, option=orjson.OPT_APPEND_NEWLINE)
+        if len(piece) >= _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+async def _verify(asked: Asked) -> Answer:
+    return json_answer(verification_body(await asked.session.verify()))
+
+
+async def _sql(asked: Asked) -> Answer:
+    found = await asked.session.sql(asked.body["query"])
+    tables = [{"columns": names, "rows": [list(row) for row in rows]} for names, rows in found]
+    return json_answer({"tables": tables})
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/api/audit",
+        name="search_audit",
+        summary="Find records; every condition given must hold.",
+        handle=_search,
+        access=Access.AUDITOR,
+        query=schemas.SEARCH_QUERY,
+        answers={200: "Records"},
+        problems=(403,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/audit/export",
+        name="export_audit",
+        summary="Read every record after a number, as lines of JSON.",
+        handle=_export,
+        access=Access.AUDITOR,
+        work="message",
+        query=schemas.AFTER_QUERY,
+        answers={200: {"content_type": "application/x-ndjson"}},
+        problems=(403,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/audit/verify",
+        name="verify_audit",
+        summary="Check the whole log against its hashes and its signed checkpoints.",
+        handle=_verify,
+        access=Access.AUDITOR,
+        work="message",
+        answers={200: "Verification"},
+        problems=(403,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/audit/sql",
+        name="query_audit",
+        summary="Run queries that only read.",
+        handle=_sql,
+        access=Access.AUDITOR,
+        work="message",
+        body=schemas.QUERY,
+        answers={200: "Tables"},
+        problems=(403, 422),
+    ),
+)

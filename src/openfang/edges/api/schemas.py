@@ -1,0 +1,298 @@
+"""The shapes of requests and answers, as JSON Schema: checked on the way in, and documented."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openfang.core.calls import Mode, Role
+from openfang.core.ids import Kind
+from openfang.core.keys import EDGES, Answer, Scope
+from openfang.core.tools import TAGS, Effect, Risk, Trust
+
+Schema = dict[str, Any]
+LONGEST_WORD = 200
+LONGEST_QUERY = 100_000
+_MOST_WORDS = 100
+_MOST_CELLS = 1_000_000_000
+_LONGEST_TTL = 3650 * 86_400
+
+
+def word(**more: object) -> Schema:
+    """A short text."""
+    return {"type": "string", "minLength": 1, "maxLength": LONGEST_WORD, **more}
+
+
+def one_of(*words: str) -> Schema:
+    """One of these words."""
+    return {"type": "string", "enum": sorted(words)}
+
+
+def listed(items: Schema, **more: object) -> Schema:
+    """A list of these."""
+    return {"type": "array", "items": items, **more}
+
+
+def exact(properties: dict[str, Schema], *required: str) -> Schema:
+    """An object with these keys and no other."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def whole(properties: dict[str, Schema]) -> Schema:
+    """An object with all of these keys."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def or_null(schema: Schema) -> Schema:
+    """This, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def ref(name: str) -> Schema:
+    """One of the shapes below."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def page(name: str, items: Schema) -> Schema:
+    """A list under its name, with how many there are."""
+    return whole({name: listed(items), "total": _COUNT})
+
+
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_TEXT: Schema = {"type": "string"}
+_FLAG: Schema = {"type": "boolean"}
+_OBJECT: Schema = {"type": "object"}
+_MOMENT: Schema = {"type": "string", "format": "date-time"}
+_NAME = word(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+_TAG = one_of(*TAGS)
+_GLOBS = listed(word(), maxItems=_MOST_WORDS)
+_HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_MODE = one_of(*(mode.value for mode in Mode))
+_ROLE = one_of(*(role.value for role in Role))
+
+CALL = exact(
+    {
+        "arguments": _OBJECT,
+        "context": exact(
+            {
+                "mode": _MODE,
+                "project_id": word(),
+                "spec_hash": word(),
+                "task_id": word(),
+                "run": word(),
+                "blacklist": listed(_TAG, maxItems=_MOST_WORDS),
+            }
+        ),
+    }
+)
+ANSWER = exact(
+    {"answer": one_of("approve", "deny"), "scope": one_of(*(scope.value for scope in Scope))},
+    "answer",
+)
+NEW_SPEC = {
+    **exact(
+        {
+            "name": word(),
+            "project": _NAME,
+            "content": {"type": "string", "minLength": 1, "pattern": r"\S"},
+            "content_base64": {
+                "type": "string",
+                "minLength": 4,
+                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+            },
+        },
+        "name",
+    ),
+    "oneOf": [{"required": ["content"]}, {"required": ["content_base64"]}],
+}
+_TTL: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": _LONGEST_TTL}
+_NEW_KEY = exact(
+    {
+        "kind": {"type": "string", "const": "key"},
+        "name": _NAME,
+        "role": _ROLE,
+        "edges": listed(one_of(*EDGES), minItems=1),
+        "tools": listed(word(), minItems=1, maxItems=_MOST_WORDS),
+        "network": _GLOBS,
+        "shell": _GLOBS,
+        "memory_read": _GLOBS,
+        "memory_write": _GLOBS,
+        "mode": _MODE,
+        "projects": listed(_NAME, maxItems=_MOST_WORDS),
+        "spec": _HASH,
+        "blacklist": listed(_TAG),
+        "cells_per_minute": {"type": "integer", "minimum": 1, "maximum": _MOST_CELLS},
+        "ttl_secs": _TTL,
+    },
+    "name",
+)
+_NEW_TOKEN = exact(
+    {
+        "kind": {"type": "string", "const": "admin_token"},
+        "name": _NAME,
+        "tools": listed(word(), minItems=1, maxItems=_MOST_WORDS),
+        "ttl_secs": _TTL,
+    },
+    "kind",
+    "name",
+)
+NEW_KEY: Schema = {"anyOf": [_NEW_KEY, _NEW_TOKEN]}
+QUERY = exact({"query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY}}, "query")
+NOTHING = exact({})
+
+_VERDICT = whole({"gate": _TEXT, "verdict": one_of("allow", "deny", "ask", "not_reached")})
+_RECEIPT = whole({"start": _COUNT, "end": _COUNT})
+_TOOL = whole(
+    {
+        "id": _TEXT,
+        "name": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"},
+        "aliases": listed(_TEXT),
+        "title": or_null(_TEXT),
+        "description": _TEXT,
+        "source": _TEXT,
+        "source_type": one_of(*(kind.source_type for kind in Kind)),
+        "risk": one_of(*(risk.name for risk in Risk)),
+        "side_effects": listed(_TAG),
+        "effect": one_of(*(effect.value for effect in Effect)),
+        "targets": listed(_TEXT),
+        "labels": listed(_TEXT),
+        "trust": one_of(*(trust.value for trust in Trust)),
+        "enabled": _FLAG,
+        "held": _TEXT,
+        "requires_admin_token": _FLAG,
+        "input_schema": _OBJECT,
+        "output_schema": or_null(_OBJECT),
+    }
+)
+_KEY = whole(
+    {
+        "id": _TEXT,
+        "name": _TEXT,
+        "kind": one_of("key", "admin_token"),
+        "state": one_of("in force", "expired", "revoked"),
+        "tools": listed(_TEXT),
+        "created_at": or_null(_MOMENT),
+        "expires_at": or_null(_MOMENT),
+        "revoked_at": or_null(_MOMENT),
+    }
+)
+_RECORD = whole(
+    {
+        "audit_id": {"type": "integer"},
+        "node": _TEXT,
+        "created_at": _TEXT,
+        "event_type": _TEXT,
+        "level": _TEXT,
+        "call_id": _TEXT,
+        "task_id": _TEXT,
+        "payload": _OBJECT,
+        "context": _OBJECT,
+        "hash": _TEXT,
+    }
+)
+
+COMPONENTS: dict[str, Schema] = {
+    "Problem": whole(
+        {
+            "type": _TEXT,
+            "title": _TEXT,
+            "status": {"type": "integer"},
+            "detail": _TEXT,
+            "rule": _TEXT,
+            "way_out": _TEXT,
+        }
+    ),
+    "State": whole({"status": _TEXT}),
+    "Version": whole({"name": _TEXT, "version": _TEXT}),
+    "Status": whole({"status": _TEXT, "version": _TEXT, "caller": _TEXT, "role": _ROLE}),
+    "Result": whole(
+        {
+            "call_id": _TEXT,
+            "outcome": one_of("ok", "error"),
+            "content": listed(_OBJECT),
+            "structured": {},
+            "labels": listed(_TEXT),
+            "audit": or_null(_RECEIPT),
+        }
+    ),
+    "WholeResult": whole({"content": listed(_OBJECT), "structured": {}}),
+    "Explanation": whole(
+        {
+            "tool": _TEXT,
+            "outcome": one_of("allow", "ask", "deny"),
+            "gates": listed(_VERDICT),
+            "labels": listed(_TEXT),
+        }
+    ),
+    "Tool": _TOOL,
+    "ToolWithDiff": {"allOf": [ref("Tool"), whole({"diff": _TEXT})]},
+    "Tools": page("tools", ref("Tool")),
+    "Approval": whole(
+        {
+            "id": _TEXT,
+            "state": one_of("expired", *(state.value for state in Answer)),
+            "scope": _TEXT,
+            "caller": _TEXT,
+            "tool": _TEXT,
+            "arguments": _OBJECT,
+            "arguments_hash": _TEXT,
+            "run": or_null(_TEXT),
+            "rule": _TEXT,
+            "reason": _TEXT,
+            "asked_at": _MOMENT,
+            "expires_at": or_null(_MOMENT),
+            "answered_at": or_null(_MOMENT),
+            "answered_by": or_null(_TEXT),
+        }
+    ),
+    "Approvals": page("approvals", ref("Approval")),
+    "Spec": whole(
+        {"hash": _HASH, "project": _TEXT, "name": _TEXT, "frozen_by": _TEXT, "frozen_at": _MOMENT}
+    ),
+    "Specs": page("specs", ref("Spec")),
+    "Key": _KEY,
+    "NewKey": {"allOf": [ref("Key"), whole({"secret": _TEXT})]},
+    "Keys": page("keys", ref("Key")),
+    "Record": _RECORD,
+    "Records": page("records", ref("Record")),
+    "Verification": whole(
+        {
+            "intact": _FLAG,
+            "records": _COUNT,
+            "checkpoints": _COUNT,
+            "heads": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "findings": listed(
+                whole({"kind": _TEXT, "node": _TEXT, "record": {"type": "integer"}, "text": _TEXT})
+            ),
+        }
+    ),
+    "Tables": whole(
+        {"tables": listed(whole({"columns": listed(_TEXT), "rows": listed({"type": "array"})}))}
+    ),
+    "Config": whole({"config": _OBJECT, "state": _OBJECT}),
+    "Reloaded": whole({"state": _OBJECT}),
+}
+
+TOOL_QUERY: dict[str, Schema] = {
+    "source": one_of(*(word for kind in Kind for word in (kind.value, kind.source_type))),
+    "risk": one_of("MED", *(risk.name for risk in Risk)),
+    "tag": _TAG,
+    "all": _FLAG,
+}
+ALL_QUERY: dict[str, Schema] = {"all": _FLAG}
+SEARCH_QUERY: dict[str, Schema] = {
+    "event": word(),
+    "tool": word(),
+    "caller": word(),
+    "call_id": word(),
+    "task_id": word(),
+    "level": one_of("info", "warning", "error"),
+    "text": word(),
+    "after": {"type": "integer", "minimum": 0, "maximum": 2**53},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
+}
+AFTER_QUERY: dict[str, Schema] = {"after": SEARCH_QUERY["after"]}
