@@ -5,14 +5,16 @@ BIN    := $(VENV)/bin
 UV_PIN := uv==0.13.7
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
+RUN_HOME := $(CURDIR)/.openfang
+
 .DEFAULT_GOAL := help
 .PHONY: help run setup test check format bench lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
 
-run: $(VENV)/.run  ## see one call allowed, one refused and one explained
-	@$(BIN)/python -m openfang demo
+run: $(VENV)/.run  ## start the daemon on a home inside the checkout (RUN_HOME=.openfang)
+	@OPENFANG_HOME='$(RUN_HOME)' $(BIN)/python -m openfang start --init --any-port
 
 setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 

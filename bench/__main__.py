@@ -1,4 +1,4 @@
-"""Run every figure and print the report; `python -m bench path log cli` runs some of them."""
+"""Run every figure and print the report; `python -m bench path daemon` runs some of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import anyio
 
-from bench import cli, log, path
+from bench import cli, daemon, log, path
 
-PARTS = ("path", "log", "cli")
+PARTS = ("path", "log", "daemon", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
-    for name, part in (("path", path), ("log", log)):
+    for name, part in (("path", path), ("log", log), ("daemon", daemon)):
         if name in wanted:
             for figure in await part.figures(folder):
                 print(figure, flush=True)

@@ -24,10 +24,11 @@ _MAY_BLOCK = {
     "openfang/storage/writer.py": {"__post_init__", "_commit_now", "close"},
     "openfang/storage/database.py": {"_read_now", "patience"},
     "openfang/storage/processes.py": {"begin", "release", "vanished"},
-    "openfang/app/home.py": {"init_home", "exists"},
+    "openfang/app/home.py": {"init_home"},
+    "openfang/app/paths.py": {"exists"},
     "openfang/app/build.py": {"build", "close"},
-    "openfang/app/identify.py": {"credential"},
-    "openfang/config/load.py": {"find_home"},
+    "openfang/app/environment.py": {"credential"},
+    "openfang/config/home.py": {"find_home"},
     "openfang/app/sinks.py": {"of", "handle_audit_event", "_only_one"},
 }
 

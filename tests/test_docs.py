@@ -13,6 +13,7 @@ import openfang
 from openfang.cli.app import _COMMANDS, _GROUPS
 from openfang.core.errors import OpenFangError
 from openfang.core.events import EVENT_KINDS
+from openfang.edges.api.table import ENDPOINTS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -47,3 +48,13 @@ def test_every_event_is_told_of() -> None:
 def test_every_error_code_is_told_of_and_no_other() -> None:
     codes = {kind.code for kind in all_errors(OpenFangError) if kind.__module__ != __name__}
     assert told("errors.md") == codes
+
+
+def test_every_endpoint_is_told_of_with_what_it_requires_and_no_other() -> None:
+    rows = re.findall(
+        r"^\| `([A-Z]+ /\S+)` \| (\w+) \|", (DOCS / "http.md").read_text(), re.MULTILINE
+    )
+    known = [
+        (f"{one.method} {one.path.replace(':path', '')}", one.access.value) for one in ENDPOINTS
+    ]
+    assert sorted(rows) == sorted(known)

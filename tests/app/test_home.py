@@ -8,13 +8,15 @@ import anyio
 import pytest
 
 from openfang.app.build import build
-from openfang.app.home import Home, Made, init_home
-from openfang.app.identify import credential, identify
+from openfang.app.environment import credential
+from openfang.app.home import Made, init_home
+from openfang.app.identify import identify
 from openfang.core.errors import HomeError, Unauthenticated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from openfang.app.paths import Home
     from openfang.core.calls import Caller
 
 pytestmark = pytest.mark.requirement("C18.1")

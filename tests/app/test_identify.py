@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from openfang.app.environment import incoming_chain
 from openfang.app.identify import identify
-from openfang.app.local import Options, incoming_chain
 from openfang.core.errors import Unauthenticated
+from openfang.core.session import Options
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The real command, as a child process, on a home of the tests' own.
 
 Most commands are forked from a process that has everything imported (`zygote.py`); `whole` starts a
-new interpreter, as a person's shell does.
+new interpreter, as a person's shell does. The modules in `_BOTH_WAYS` are run twice: in process,
+and over a daemon that serves the home.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,9 +23,27 @@ import pytest
 from openfang.app.home import init_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
 _SECONDS = 60
+_WAYS = ("in-process", "daemon")
+_BOTH_WAYS = frozenset({"test_approvals", "test_audit", "test_keys", "test_refusals", "test_tools"})
+_IMPORTED = """
+import sys
+sys.argv = {argv!r}
+try:
+    from openfang.__main__ import main
+    main()
+finally:
+    print(" ".join(sys.modules), file=sys.stderr)
+"""
+_NO_LIMITS = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    module = metafunc.definition.path.stem
+    if "openfang" in metafunc.fixturenames and module in _BOTH_WAYS:
+        metafunc.parametrize("openfang", _WAYS, indirect=True, scope="module")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +129,14 @@ class Cli:
             env=self.environment(),
         )
 
+    def imported(self, *arguments: str) -> set[str]:
+        """Run a command, and return what it imported."""
+        script = _IMPORTED.format(argv=["openfang", *arguments])
+        done = subprocess.run(
+            (sys.executable, "-c", script), capture_output=True, env=self.environment(), check=True
+        )
+        return set(done.stderr.decode().splitlines()[-1].split())
+
     @staticmethod
     def command(*arguments: str) -> tuple[str, ...]:
         return (sys.executable, "-m", "openfang", *arguments)
@@ -156,10 +184,34 @@ def make_home(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Calla
     return make
 
 
+@contextmanager
+def serving(cli: Cli, env: Mapping[str, str] | None = None) -> Generator[subprocess.Popen[bytes]]:
+    """Have a daemon serve the home of these commands."""
+    running = subprocess.Popen(
+        cli.command("start", "--listen", "127.0.0.1:0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=cli.environment(env),
+    )
+    try:
+        assert running.stdout
+        assert b"serves" in running.stdout.readline()
+        yield running
+    finally:
+        running.terminate()
+        running.communicate(timeout=_SECONDS)
+
+
 @pytest.fixture(scope="module")
-def openfang(make_home: Callable[[], Cli]) -> Cli:
+def openfang(request: pytest.FixtureRequest, make_home: Callable[[], Cli]) -> Iterator[Cli]:
     """The command on a home that the tests of a module share."""
-    return make_home()
+    cli = make_home()
+    if getattr(request, "param", "") != "daemon":
+        yield cli
+        return
+    cli.configure(_NO_LIMITS)
+    with serving(cli):
+        yield cli
 
 
 @pytest.fixture

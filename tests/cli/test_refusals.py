@@ -158,7 +158,7 @@ def test_only_an_administrator_manages_and_reads_the_log(openfang: Cli) -> None:
 def test_an_auditor_reads_the_log_and_an_approver_answers_and_neither_manages(
     openfang: Cli,
 ) -> None:
-    auditor = key_of(openfang, "reader", "--role", "auditor")
+    auditor = key_of(openfang, "watcher", "--role", "auditor")
     approver = key_of(openfang, "boss", "--role", "approver")
     asked = openfang.call("shell_exec", command=["echo", "a role"]).json["approval"]
     assert openfang("audit", "tail", env=auditor).code == 0
@@ -172,7 +172,7 @@ def test_a_key_that_is_bound_to_another_edge_is_refused_here(openfang: Cli) -> N
     elsewhere = key_of(openfang, "remote", "--edge", "mcp")
     ran = openfang("tools", "list", "--json", env=elsewhere)
     assert (ran.code, ran.json["rule"]) == (3, "edge")
-    here = key_of(openfang, "near", "--edge", "cli", "--edge", "api")
+    here = key_of(openfang, "near", "--edge", "api", "--edge", "web")
     assert openfang("tools", "list", env=here).code == 0
     assert openfang("keys", "create", "far", "--edge", "moon").code == 2
 

@@ -24,40 +24,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C19.1")
 
 _HEAVY = {"cyclopts", "rich", "pydantic", "orjson", "yaml", "anyio", "aiohttp", "cryptography"}
-_IMPORTED = """
-import sys
-sys.argv = {argv!r}
-try:
-    from openfang.__main__ import main
-    main()
-finally:
-    print(" ".join(sys.modules), file=sys.stderr)
-"""
-
-
-def imported(openfang: Cli, *arguments: str) -> set[str]:
-    script = _IMPORTED.format(argv=["openfang", *arguments])
-    done = subprocess.run(
-        (sys.executable, "-c", script),
-        capture_output=True,
-        env=openfang.environment(),
-        check=True,
-    )
-    return set(done.stderr.decode().split())
 
 
 def test_the_version_is_told_without_the_command_library(openfang: Cli) -> None:
     assert openfang.whole("--version").out == f"{__version__}\n"
-    assert not imported(openfang, "--version") & _HEAVY
+    assert not openfang.imported("--version") & _HEAVY
 
 
 def test_listing_tools_to_a_pipe_imports_nothing_that_it_does_not_use(openfang: Cli) -> None:
     unused = {"rich", "yaml", "aiohttp", "cryptography.hazmat.primitives.asymmetric.ed25519"}
-    assert not imported(openfang, "tools", "list") & unused
+    assert not openfang.imported("tools", "list") & unused
 
 
 def test_help_imports_no_command(openfang: Cli) -> None:
-    assert not {name for name in imported(openfang, "--help") if name.startswith("openfang.app")}
+    assert not {name for name in openfang.imported("--help") if name.startswith("openfang.app")}
 
 
 def cpu_seconds(run: Callable[[], object]) -> float:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 _PRELOADED = (
     "anyio._backends._asyncio",
     "cryptography.hazmat.primitives.asymmetric.ed25519",
+    "openfang.app.local",
     "openfang.app.verify",
     "openfang.cli.app",
     "openfang.cli.approvals",
@@ -27,6 +28,9 @@ _PRELOADED = (
     "openfang.cli.explain",
     "openfang.cli.keys",
     "openfang.cli.spec",
+    "openfang.cli.start",
+    "openfang.cli.status",
+    "openfang.cli.stop",
     "openfang.cli.tools",
     "uvloop",
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from openfang.config.load import check, find_home, load
+from openfang.config.home import find_home
+from openfang.config.load import check, load
 from openfang.config.models import Config, Place
 from openfang.config.node import Plugin
 from openfang.config.servers import HttpTransport, StdioTransport

@@ -57,10 +57,12 @@ class Admin:
             raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
         self._check_not_last(found)
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
+        now = self._now()
         # A later key of the same name must not inherit what this one was allowed.
-        ended = end_all(f"key:{found.name}", self._now())
-        await self.parts.broker.append([record], (revoke(found.id, self._now()), ended))
-        return found
+        ended = end_all(f"key:{found.name}", now)
+        await self.parts.broker.append([record], (revoke(found.id, now), ended))
+        self.parts.callers.forget()
+        return replace(found, revoked_at=now)
 
     def keys(self) -> list[Key | AdminToken]:
         """List all keys and tokens."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter
 
+from openfang.app.callers import Callers
 from openfang.app.clock import SystemClock
 from openfang.app.home import require_master_key
+from openfang.app.identify import find_key
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import StoredNames, StoredPins
@@ -78,6 +80,7 @@ class Parts:
     redactor: Redactor
     broker: Broker
     keys: KeyStore
+    callers: Callers
     specs: SpecStore
     blobs: BlobStore
     approvals: Approvals
@@ -188,6 +191,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         redactor=redactor,
         broker=broker,
         keys=keys,
+        callers=Callers(lambda secret: find_key(parts, secret), clock),
         specs=specs,
         blobs=BlobStore(database),
         approvals=approvals,
@@ -210,6 +214,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
     shaper = _shaper(config, parts.redactor, parts.clock)
     pipeline = parts.pipeline
     parts.config = config
+    parts.callers.forget()
     pipeline.engine, pipeline.shaper = engine, shaper
     pipeline.tool_seconds = config.tools.timeout_secs
     _configure_guards(pipeline.guards, config)

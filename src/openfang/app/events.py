@@ -1,7 +1,8 @@
 """What happens, live: the audit log as server-sent events, read only while somebody listens.
 
 An event carries the number of its record. Who reconnects with the last number it saw misses
-nothing; who reads too slowly is cut off, and can do just that.
+nothing; who reads too slowly is cut off, and can do just that. A number alone, without an event,
+says that there was nothing for this listener up to there.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import asyncio
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
 
 from openfang.core.calls import Role
-from openfang.core.errors import OpenFangError
+from openfang.core.errors import GuardTripped, OpenFangError
 from openfang.core.events import (
+    CONFIG_RELOADED,
+    KEY_REVOKED,
     POLICY_DECISION,
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
@@ -31,12 +35,15 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Caller
     from openfang.storage.database import Database
+    from openfang.storage.log import LogRow
 
 _log = logging.getLogger("openfang.events")
 _TICK_SECONDS = 0.1
-_HEALTH_SECONDS = 10.0
+_TICKS_TO_LOOK_AGAIN = 10
+_TICKS_TO_HEALTH = 100
 _AT_ONCE = 500
 _MOST_WAITING = 1_000_000
+_ENDS_ACCESS = frozenset({KEY_REVOKED, CONFIG_RELOADED})
 _KINDS = {
     TOOL_INVOCATION_START: "call",
     TOOL_INVOCATION_END: "call",
@@ -62,6 +69,7 @@ class _Listener:
 
     only: str | None
     after: int
+    still: Callable[[], bool]
     serving: asyncio.Task[Any] | None
     waiting: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
@@ -70,10 +78,13 @@ class _Listener:
 
     def put(self, text: bytes) -> None:
         """Leave something to be sent; who does not take it in time is cut off."""
+        if self.ended:
+            return
         self.waiting.append(text)
         self.size += len(text)
         self.wake.set()
         if self.size > _MOST_WAITING and self.serving is not None:
+            self.end()
             self.serving.cancel()
 
     async def take(self) -> bytes:
@@ -89,6 +100,24 @@ class _Listener:
         """Let the stream end."""
         self.ended = True
         self.wake.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Who wants to listen. `still` says whether it may yet, `pay` takes cells for a long look back.
+
+    `after` is the last number that it saw before.
+    """
+
+    caller: Caller
+    after: int | None
+    still: Callable[[], bool]
+    pay: Callable[[], object]
+
+    @property
+    def only(self) -> str | None:
+        """Whose events it may see; none means everybody's."""
+        return None if self.caller.role in {Role.AUDITOR, Role.ADMIN} else self.caller.id
 
 
 class Feed:
@@ -118,25 +147,37 @@ class Feed:
             listener.end()
 
     async def _watch(self) -> None:
-        since_health = 0.0
-        while True:
+        for tick in count(1):
             if not self._listening:
                 self._somebody = anyio.Event()
                 await self._somebody.wait()
             await anyio.sleep(_TICK_SECONDS)
             try:
-                self._pass_on()
+                await self._look(tick)
             except OpenFangError as error:
                 _log.warning("Events wait: %s", error.message)
-            since_health += _TICK_SECONDS
-            if since_health >= _HEALTH_SECONDS:
-                since_health = 0.0
-                self._send_to_all(self._health_event())
 
-    def _pass_on(self) -> None:
-        told = [_told(row) for row in recent(self._database, self._last, _AT_ONCE)]
-        if not told:
-            return
+    async def _look(self, tick: int) -> None:
+        if tick % _TICKS_TO_LOOK_AGAIN == 0:
+            self._dismiss()
+        while self._pass_on() == _AT_ONCE:  # noqa: ASYNC110 - others get their turn meanwhile
+            await asyncio.sleep(0)
+        if tick % _TICKS_TO_HEALTH == 0:
+            self._send_to_all(self._health_event(self._last))
+
+    def _dismiss(self) -> None:
+        """End the streams of those whose key is no longer in force."""
+        for listener in self._listening:
+            if not listener.still():
+                listener.end()
+
+    def _pass_on(self) -> int:
+        rows = recent(self._database, self._last, _AT_ONCE)
+        if not rows:
+            return 0
+        if any(row[3] in _ENDS_ACCESS for row in rows):
+            self._dismiss()
+        told = [_told(row) for row in rows]
         self._last = told[-1].seq
         everything = b"".join(event.text for event in told)
         for listener in self._listening:
@@ -144,36 +185,38 @@ class Feed:
                 listener.put(everything)
             elif own := _of(told, listener.only, listener.after):
                 listener.put(own)
+        return len(rows)
 
     def _send_to_all(self, text: bytes) -> None:
         for listener in self._listening:
             listener.put(text)
 
-    def _health_event(self) -> bytes:
-        return b"event: health\ndata: " + orjson.dumps(self._health()) + b"\n\n"
+    def _health_event(self, number: int) -> bytes:
+        return b"id: %d\nevent: health\ndata: %b\n\n" % (number, orjson.dumps(self._health()))
 
-    async def listen(self, caller: Caller, after: int | None) -> AsyncGenerator[bytes]:
+    async def listen(self, who: Listening) -> AsyncGenerator[bytes]:
         """Stream events: a caller's own, or all for who may read the log."""
-        only = None if caller.role in {Role.AUDITOR, Role.ADMIN} else caller.id
-        yield b"retry: 1000\n\n" + self._health_event()
-        seen = last_number(self._database) if after is None else after
+        newest = last_number(self._database)
+        seen = newest if who.after is None else min(who.after, newest)
+        yield b"retry: 1000\n" + self._health_event(seen)
         while rows := recent(self._database, seen, _AT_ONCE):
-            told = [_told(row) for row in rows]
-            seen = told[-1].seq
-            if text := _of(told, only, 0):
-                yield text
+            seen = rows[-1][1]
+            yield _of(map(_told, rows), who.only, 0) or b"id: %d\n\n" % seen
+            if len(rows) == _AT_ONCE and not _paid(who):
+                return
             await asyncio.sleep(0)
-        with self._joined(only, seen) as listener:
+        with self._joined(who, seen) as listener:
             while not listener.ended:
                 text = await listener.take()
                 if text:
                     yield text
 
     @contextmanager
-    def _joined(self, only: str | None, after: int) -> Generator[_Listener]:
+    def _joined(self, who: Listening, after: int) -> Generator[_Listener]:
         if not self._listening:
             self._last = after
-        listener = _Listener(only, after, asyncio.current_task(), ended=self._stopped)
+        serving = asyncio.current_task()
+        listener = _Listener(who.only, after, who.still, serving, ended=self._stopped)
         self._listening.add(listener)
         self._somebody.set()
         try:
@@ -182,13 +225,22 @@ class Feed:
             self._listening.discard(listener)
 
 
+def _paid(who: Listening) -> bool:
+    """Whether it may look back further now; if not, it can go on later from where it is."""
+    try:
+        who.pay()
+    except GuardTripped:
+        return False
+    return True
+
+
 def _of(told: Iterable[_Told], only: str | None, after: int) -> bytes:
     """Join what a listener may see and has not seen yet."""
     seen = (event for event in told if only is None or event.caller == only)
     return b"".join(event.text for event in seen if event.seq > after)
 
 
-def _told(row: tuple[str, int, int, str, str, str, str, str, str, bytes]) -> _Told:
+def _told(row: LogRow) -> _Told:
     event = AuditEvent.of(row)
     context, payload = event.context, event.payload
     body: dict[str, Any] = {

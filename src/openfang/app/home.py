@@ -1,4 +1,4 @@
-"""The home folder: where everything lies, and how a new one is made."""
+"""How a new home is made."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import secrets
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
+from openfang.app.paths import Home
 from openfang.audit.chain import digest
 from openfang.audit.notary import Notary, statement
 from openfang.config.load import load
@@ -51,57 +51,6 @@ class Made(IntEnum):
     NOTHING = 0
     HOME = 1
     KEY = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The paths of one home."""
-
-    path: Path
-
-    @property
-    def key_file(self) -> Path:
-        """The first key, an admin's."""
-        return self.path / "key"
-
-    @property
-    def old_key_file(self) -> Path:
-        """A key file that was of no use any more."""
-        return self.path / "key.old"
-
-    @property
-    def master_key(self) -> Path:
-        """What every other key of the node is derived from."""
-        return self.path / "master.key"
-
-    @property
-    def config_file(self) -> Path:
-        """The configuration."""
-        return self.path / "config.toml"
-
-    @property
-    def processes(self) -> Path:
-        """The locks of the processes that use the home."""
-        return self.path / "run"
-
-    def database(self, config: Config) -> Path:
-        """The database file."""
-        file = config.storage.file(self.path)
-        if file is None:
-            raise HomeError(
-                f"storage.url = {config.storage.url!r}: only SQLite is served by this version.",
-                way_out='storage.url = "sqlite:openfang.db"',
-            )
-        return file
-
-    def workspace(self, space: str) -> Path:
-        """The folder of a caller's own files."""
-        return self.path / "workspaces" / space
-
-    @property
-    def exists(self) -> bool:
-        """Whether `openfang init` made it."""
-        return self.key_file.exists() or self.config_file.exists()
 
 
 def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, Made]:

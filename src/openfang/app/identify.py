@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING
 
+from openfang.app.environment import credential as credential  # noqa: PLC0414 - moved
 from openfang.app.home import DEFAULT_PROJECT
 from openfang.core.calls import Role
 from openfang.core.errors import PolicyViolation, Unauthenticated
@@ -12,25 +13,8 @@ from openfang.core.events import POLICY_VIOLATION, Record
 from openfang.core.keys import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from openfang.app.build import Parts
-    from openfang.app.home import Home
     from openfang.core.calls import Caller
-
-
-def credential(home: Home, environ: Mapping[str, str]) -> str:
-    """Find the key of a local command: `OPENFANG_API_KEY`, else the home's own."""
-    secret = environ.get("OPENFANG_API_KEY", "").strip()
-    if secret:
-        return secret
-    try:
-        return home.key_file.read_text("utf-8", errors="surrogateescape").strip()
-    except OSError:
-        raise Unauthenticated(
-            f"No key: OPENFANG_API_KEY is not set and {home.key_file} cannot be read.",
-            way_out="openfang init, or export OPENFANG_API_KEY",
-        ) from None
 
 
 async def identify(parts: Parts, secret: str, edge: str) -> Caller:

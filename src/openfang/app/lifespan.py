@@ -46,7 +46,7 @@ async def open_app(
         await end_interrupted(parts)
         seal = _Seal(parts, parts.writer.head.seq)
         try:
-            async with _beside(seal.watch, parts.sinks.run):
+            async with beside(seal.watch, parts.sinks.run):
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):
@@ -59,7 +59,7 @@ async def open_app(
 
 
 @asynccontextmanager
-async def _beside(*watches: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+async def beside(*watches: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
     """Keep these running; an error of the body comes out as it is, not inside a group."""
     failure: BaseException | None = None
     try:
@@ -113,6 +113,12 @@ def _sign(parts: Parts, head: Head, now: int) -> Checkpoint:
         file=Path(parts.config.audit.checkpoint_file),
     )
     return signing.sign(head, now)
+
+
+async def sign_head(parts: Parts) -> None:
+    """Sign the log as it is now; the library for it is loaded, and no call waits for that later."""
+    seal = _Seal(parts, signed=-1)
+    await seal.sign()
 
 
 @dataclass(slots=True)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
 
 from openfang.app.admin import Admin
-from openfang.app.home import Home
-from openfang.app.identify import credential, identify, require
+from openfang.app.environment import credential, incoming_chain
+from openfang.app.identify import identify, require
 from openfang.app.lifespan import open_app
-from openfang.config.load import find_home
+from openfang.app.paths import Home
+from openfang.config.home import find_home
 from openfang.core.calls import Call, Role
 from openfang.core.errors import NotFound
 from openfang.core.events import AuditEvent
 from openfang.core.keys import Scope
 from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS, Options
-from openfang.core.trace import Chain, read_chain
+from openfang.core.trace import Chain
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
 from openfang.policy.context import NO_WISH, Wish, bind
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from openfang.core.tools import Risk, Tool
 
 T = TypeVar("T")
-_DEPTH_LIMIT = 64
-_ANCESTOR = re.compile(r"\A[\x21-\x7e]{1,200}\Z")
 _MOST_QUESTIONS = 1000
 _EVENTS_AT_ONCE = 500
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
@@ -72,13 +70,21 @@ class Local:
     def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
         """Make a call of this caller's. A person typed it, so it carries that label."""
         parts = self.parts
-        deadline = parts.clock.monotonic() + parts.config.guard.deadline_secs
+        chain, seconds = self.chain, parts.config.guard.deadline_secs
         return Call(
             tool=tool,
             caller=self.caller,
             arguments=arguments,
             context=bind(self.caller, _wish(options), parts.config.policy.blacklist),
-            chain=replace(self.chain, deadline=deadline),
+            chain=Chain(
+                trace_id=chain.trace_id,
+                span_id=chain.span_id,
+                depth=chain.depth,
+                ancestors=chain.ancestors,
+                deadline=parts.clock.monotonic() + seconds,
+                starry_id=chain.starry_id,
+                shared=chain.shared,
+            ),
             run=options.run,
             labels=Labels.USER_INPUT,
             admin_token=options.admin_token,
@@ -217,26 +223,11 @@ def _some(events: Iterator[AuditEvent]) -> list[AuditEvent]:
     return [event for _, event in zip(range(_EVENTS_AT_ONCE), events, strict=False)]
 
 
-def incoming_chain(environ: Mapping[str, str]) -> Chain:
-    """Continue the chain of whoever started this command, if one of our tools did."""
-    return chain_of(
-        traceparent=environ.get("TRACEPARENT"),
-        starry_id=environ.get("X_OPENSTARRY_TRACE_ID"),
-        ancestors=environ.get("OPENFANG_CHAIN", ""),
-    )
-
-
-def chain_of(*, traceparent: str | None, starry_id: str | None, ancestors: str) -> Chain:
-    """Read a chain as it comes in; whoever made it up can only have made it longer."""
-    known = tuple(filter(_ANCESTOR.match, ancestors.split(",")))[:_DEPTH_LIMIT]
-    return read_chain(traceparent=traceparent, starry_id=starry_id, ancestors=known)
-
-
 @asynccontextmanager
 async def open_local(environ: Mapping[str, str] | None = None) -> AsyncGenerator[Local]:
     """Open the home of the environment, as the holder of its key."""
     environ = os.environ if environ is None else environ
     home = Home(find_home(environ))
     async with open_app(home, environ) as parts:
-        caller = await identify(parts, credential(home, environ), "cli")
+        caller = await identify(parts, credential(home, environ), "api")
         yield Local(parts, caller, incoming_chain(environ))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from openfang.app.events import Listening
 from openfang.app.home import DEFAULT_PROJECT
-from openfang.app.identify import find_key, identify, require
+from openfang.app.identify import identify, require
 from openfang.app.local import Local
 from openfang.config.show import as_dict
 from openfang.core.calls import Caller, Grants, Role
@@ -16,7 +18,7 @@ from openfang.core.wire import moment
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     import anyio
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 EDGE = "api"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PORTS = {"http": ":80", "https": ":443"}
 _INSIDERS = (Role.AUDITOR, Role.ADMIN)
 _ANYBODY = Caller(id="local-mcp", grants=Grants(tools=("*",)), projects=(DEFAULT_PROJECT,))
 
@@ -45,11 +48,15 @@ class ServedNode:
     reloader: Reloader
     feed: Feed
     started_at: int
+    _hosts: tuple[object, frozenset[str]] = (None, frozenset())
+
+    def recent(self, secret: str) -> Caller | None:
+        """Return who used this key a moment ago: such a one has no need to sign in."""
+        return self.parts.callers.recent(secret, EDGE)
 
     def who(self, secret: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
-        key = find_key(self.parts, secret)
-        return key.caller() if key is not None and key.opens(EDGE) else None
+        return self.parts.callers.find(secret, EDGE)
 
     async def identify(self, secret: str) -> Caller:
         """Return who holds this key, or refuse on record."""
@@ -103,21 +110,30 @@ class ServedNode:
     def hosts(self) -> frozenset[str]:
         """Names and addresses under which the node is reached."""
         config = self.parts.config
-        public = urlsplit(config.public_url).hostname if config.public_url else None
-        return frozenset({*_LOOPBACK, config.listen[0].lower(), public or "localhost"})
+        if self._hosts[0] is not config:
+            public = urlsplit(config.public_url).hostname if config.public_url else None
+            names = {*_LOOPBACK, config.listen[0].lower(), public or "localhost"}
+            self._hosts = config, frozenset(names)
+        return self._hosts[1]
 
     def public_origin(self) -> str | None:
         """The origin of `public_url`, if there is one."""
         url = self.parts.config.public_url
         if url is None:
             return None
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.netloc}".lower()
+        parts = urlsplit(url.lower())
+        # A page's origin names neither who signed in nor the port that goes without saying.
+        place = parts.netloc.rpartition("@")[2].removesuffix(_PORTS[parts.scheme])
+        return f"{parts.scheme}://{place}"
 
     @property
     def ready(self) -> bool:
         """Whether calls are taken."""
         return not self.stop.is_set()
+
+    def now(self) -> int:
+        """The time, in nanoseconds since the epoch."""
+        return self.parts.clock.time_ns()
 
     def counted(self, route: str, status: int) -> None:
         """Tell that a request was answered."""
@@ -164,6 +180,9 @@ class ServedNode:
         """Write the counters, and say in which format."""
         return await self.telemetry.scrape(accept)
 
-    def events(self, caller: Caller, after: int | None) -> AsyncIterator[bytes]:
-        """Stream what happens, as server-sent events; ends when the node stops."""
-        return self.feed.listen(caller, after)
+    def events(
+        self, caller: Caller, after: int | None, still: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
+        """Stream what happens, as server-sent events; ends when the node or the key does."""
+        pay = partial(self.charge, caller, "health")
+        return self.feed.listen(Listening(caller=caller, after=after, still=still, pay=pay))

@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from openfang.app.build import reconfigure
 from openfang.config.load import check, files, load
+from openfang.config.whole import is_loopback
 from openfang.core.errors import ConfigError, OpenFangError
 from openfang.core.events import CONFIG_RELOADED, Record
 from openfang.core.wire import moment
@@ -44,7 +45,7 @@ class Reloader:
     loaded_at: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     restart: list[str] = field(default_factory=list[str])
-    _began_with: Config | None = None
+    _began_with: Config = field(init=False)
     _files: tuple[Path, ...] = ()
     _one: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -67,22 +68,29 @@ class Reloader:
         }
 
     async def watch(self) -> None:
-        """Look at the files now and then; what changed is loaded."""
+        """Look at the files now and then; what changed since the start is loaded."""
         self._files = await to_thread.run_sync(files, self.parts.home.path, self.environ)
-        seen = await to_thread.run_sync(self._signature)
+        seen: Signature | None = None
         while True:
             await anyio.sleep(_LOOK_SECONDS)
             now = await to_thread.run_sync(self._signature)
             if now != seen:
-                seen = now
-                await self.try_again()
+                seen = now if await self._settled() else None
 
     async def try_again(self) -> None:
         """Reload; what is wrong is told in the state and in the log."""
+        await self._settled()
+
+    async def _settled(self) -> bool:
+        """Reload. Who was to blame matters: a file that is wrong needs no second look."""
         try:
             await self.reload()
-        except OpenFangError as error:
+        except ConfigError as error:
             _log.error("The configuration was not loaded: %s", error.message)
+        except OpenFangError as error:
+            _log.warning("The configuration waits: %s", error.message)
+            return False
+        return True
 
     def _signature(self) -> Signature:
         return tuple(_look(file) for file in self._files)
@@ -92,13 +100,9 @@ class Reloader:
         async with self._one:
             try:
                 config = await to_thread.run_sync(self._load)
-                changed = self._changed(config)
-                if changed:
-                    reconfigure(self.parts, config)
-                    self.applied(config)
-                    await self._on_record(changed)
+                changed = await self._put_in_force(config)
             except OpenFangError as error:
-                self.problems = self.problems or [_problem(error)]
+                self.problems = await to_thread.run_sync(self._found_wrong, error)
                 self._count(success=False)
                 raise
             self.problems = []
@@ -111,22 +115,43 @@ class Reloader:
     def _load(self) -> Config:
         path = self.parts.home.path
         self._files = files(path, self.environ)
-        self.problems = [
+        return load(path, self.environ)
+
+    async def _put_in_force(self, config: Config) -> list[str]:
+        """Change what can be changed now. It is on record before it is done."""
+        config = self._as_begun(config)
+        changed = _differing(self.parts.config, config)
+        if changed:
+            await self._on_record(changed)
+            reconfigure(self.parts, config)
+            self.applied(config)
+        return changed
+
+    def _as_begun(self, config: Config) -> Config:
+        """Keep what only a start can change: the socket is where it is, whatever the file says."""
+        begun = {key: getattr(self._began_with, key) for key in _AT_START}
+        kept = config.model_copy(update=begun)
+        if not kept.auth.require_key and not is_loopback(kept.listen[0]):
+            raise ConfigError(
+                f"auth.require_key: expected true while the node listens on {kept.api_listen}",
+                way_out="restart the node, so that it listens where api_listen says",
+            )
+        return kept
+
+    def _found_wrong(self, error: OpenFangError) -> list[dict[str, Any]]:
+        found = check(self.parts.home.path, self.environ) if isinstance(error, ConfigError) else ()
+        listed = [
             {
                 "file": problem.place.file,
                 "line": problem.place.line,
                 "key": problem.key,
                 "message": problem.message,
             }
-            for problem in check(path, self.environ)
+            for problem in found
         ]
-        return load(path, self.environ)
-
-    def _changed(self, config: Config) -> list[str]:
-        return _differing(self.parts.config, config)
+        return listed or [{"file": "", "line": 0, "key": "", "message": error.message}]
 
     def _needs_restart(self, config: Config) -> list[str]:
-        assert self._began_with is not None  # noqa: S101 - set when made
         return [key for key in _differing(self._began_with, config) if key in _AT_START]
 
     async def _on_record(self, changed: list[str]) -> None:
@@ -137,11 +162,6 @@ class Reloader:
 def _differing(one: Config, other: Config) -> list[str]:
     """Name the keys at the root that differ."""
     return [name for name in type(one).model_fields if getattr(one, name) != getattr(other, name)]
-
-
-def _problem(error: OpenFangError) -> dict[str, Any]:
-    file = "config.toml" if isinstance(error, ConfigError) else ""
-    return {"file": file, "line": 0, "key": "", "message": error.message}
 
 
 def _look(file: Path) -> tuple[str, int, int, int]:

@@ -25,8 +25,13 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 """
 _COMMANDS = {
     "init": ("init:init", "Make the home: configuration, database, first key."),
+    "start": ("start:start", "Serve the home over HTTP, here or in the background."),
+    "stop": ("stop:stop", "End the daemon, once its calls have ended."),
+    "status": ("status:status", "Say whether a daemon runs, and how it is."),
     "explain": ("explain:explain", "Show how a call would be decided, without making it."),
     "doctor": ("doctor:doctor", "Look whether home and machine are in order."),
+    "backup": ("backup:backup", "Copy the whole home into one file, while it is in use."),
+    "restore": ("backup:restore_home", "Put the home back as a backup has it."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "demo": ("demo:demo", "Make four calls and show what became of each."),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import anyio
 from cyclopts import Parameter
@@ -25,19 +25,20 @@ from openfang.cli.output import (
     table,
 )
 from openfang.cli.session import on_home
-from openfang.core.errors import UnknownTool
+from openfang.core.errors import GuardTripped, UnknownTool
 from openfang.core.log import QUERY_ROWS, Search
 from openfang.core.wire import verification_body
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from openfang.core.events import AuditEvent
     from openfang.core.log import Verification
     from openfang.core.session import Session
 
-_POLL_SECONDS = 0.25
-_MOST = 100_000
+_POLL_SECONDS = 0.5
+_AT_ONCE = 1_000
+_MOST = 10_000
 _LAST = 2**62
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _HEADERS = ("number", "time", "event", "level", "caller", "tool", "what")
@@ -64,12 +65,30 @@ def tail(
 async def _follow(session: Session, seen: int, *, as_json: bool) -> None:
     while True:
         await anyio.sleep(_POLL_SECONDS)
+        try:
+            async for event in _news(session, seen):
+                seen = max(seen, event.audit_id)
+                _print_live(event, as_json=as_json)
+        except GuardTripped as refusal:
+            await anyio.sleep(refusal.retry_after or _POLL_SECONDS)
+
+
+async def _news(session: Session, seen: int) -> AsyncIterator[AuditEvent]:
+    """Read what is new: by a look, which costs a daemon little, unless that is too short."""
+    found = await session.search(Search(after=seen, limit=_AT_ONCE))
+    if len(found) < _AT_ONCE:
+        for event in found:
+            yield event
+    else:
         async for event in session.after(seen):
-            seen = event.audit_id
-            if as_json:
-                print_line(event.as_json())
-            else:
-                print("  ".join(map(str, _short_row(event))), flush=True)
+            yield event
+
+
+def _print_live(event: AuditEvent, *, as_json: bool) -> None:
+    if as_json:
+        print_line(event.as_json())
+    else:
+        print("  ".join(map(str, _short_row(event))), flush=True)
 
 
 def search(
@@ -79,7 +98,9 @@ def search(
     caller: Annotated[str, Parameter(help="The caller: the name of its key.")] = "",
     call: Annotated[str, Parameter(help="The id of a call.")] = "",
     task: Annotated[str, Parameter(help="The id of a task.")] = "",
-    level: Annotated[str, Parameter(help="info, warning or error.")] = "",
+    level: Annotated[
+        Literal["info", "warning", "error"] | None, Parameter(help="How grave they are.")
+    ] = None,
     text: Annotated[str, Parameter(help="Words in what was recorded.")] = "",
     after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
     limit: Annotated[int, Parameter(help="The newest so many; else 50.")] = 50,
@@ -95,7 +116,7 @@ def search(
             caller=caller if not caller or ":" in caller else f"key:{caller}",
             call_id=call,
             task_id=task,
-            level=level,
+            level=level or "",
             text=text,
             after=since,
             limit=most,

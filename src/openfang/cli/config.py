@@ -7,7 +7,8 @@ import os
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import clean, note, print_json, say
-from openfang.config.load import FILE, check, find_home, load
+from openfang.config.home import find_home
+from openfang.config.load import FILE, check, load
 from openfang.config.schema import json_schema
 from openfang.config.show import as_dict, as_toml
 

@@ -18,7 +18,7 @@ from openfang.cli.explain import show_explanation
 from openfang.cli.output import clean, paint, say
 from openfang.cli.results import readable
 from openfang.cli.session import run_async
-from openfang.config.load import find_home
+from openfang.config.home import find_home
 from openfang.core.calls import Mode
 from openfang.core.errors import CallRefused, OpenFangError, Parked
 from openfang.core.log import Search

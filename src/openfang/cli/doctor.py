@@ -9,7 +9,7 @@ from openfang.app.doctor import Health, examine
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import print_json, table
-from openfang.config.load import find_home
+from openfang.config.home import find_home
 
 
 def doctor(*, as_json: Json = False) -> int:

@@ -6,7 +6,7 @@ import os
 
 from openfang.app.home import Home, Made, init_home
 from openfang.cli.output import fields, say
-from openfang.config.load import find_home
+from openfang.config.home import find_home
 
 
 def init() -> None:

@@ -42,7 +42,8 @@ class Scope:
         Parameter(help="auditor: reads the log; approver: answers questions; admin: manages."),
     ] = Role.USER
     edge: Annotated[
-        tuple[str, ...], Parameter(help="Where it may come in: api, cli, mcp, a2a; else anywhere.")
+        tuple[str, ...],
+        Parameter(help="Where it may come in: api, mcp, a2a, web, openai; else anywhere."),
     ] = ()
     project: Annotated[
         tuple[str, ...], Parameter(help="A project it may use; can be repeated. Else `default`.")

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from openfang.cli.errors import Usage
 from openfang.core.calls import Mode
+from openfang.core.integers import long_integer
 from openfang.core.session import Options
 from openfang.core.tools import TAGS
 
@@ -22,9 +23,6 @@ STDIN = "-"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(r"\A([0-9]{1,9})([smhd])\Z")
 _LONGEST_DAYS = 3650
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_LONG_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}+(?![.eE])")
-_MOST_DIGITS = 20
 _NAME = re.compile(r"\A[a-z0-9][a-z0-9._-]{0,63}\Z")
 
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
@@ -115,15 +113,11 @@ def read_object(text: bytes, where: str) -> dict[str, Any]:
 
 def _refuse_long_integers(text: bytes, where: str) -> None:
     """Refuse an integer that would be rounded; `text` is valid JSON."""
-    if not _LONG_INTEGER.search(text):
-        return
-    for found in _LONG_INTEGER.finditer(_STRING.sub(b'""', text)):
-        digits = found[0].decode()
-        if len(digits) > _MOST_DIGITS or not -(2**63) <= int(digits) < 2**64:
-            raise Usage(
-                f"{where} has the integer {digits[:40]}, which needs more than 64 bits.",
-                way_out="pass it as a string, if the tool takes one",
-            )
+    if digits := long_integer(text):
+        raise Usage(
+            f"{where} has the integer {digits}, which needs more than 64 bits.",
+            way_out="pass it as a string, if the tool takes one",
+        )
 
 
 def read_input(file: str) -> bytes:

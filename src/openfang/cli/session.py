@@ -1,4 +1,4 @@
-"""Runs a command's coroutine on an open home, as the holder of its key."""
+"""Runs a command's coroutine on a home, with its daemon or in process, as the holder of its key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import anyio
 
-from openfang.app.local import open_local
+from openfang.app.attach import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,19 +25,29 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def on_home(work: Callable[[Session], Awaitable[T]]) -> T:
-    """Open the home, do the work, put everything in order again."""
+    """Find the daemon or open the home, do the work, put everything in order again."""
 
     async def inside() -> T:
-        async with open_local() as session:
+        async with open_session() as session:
+            _collect()
             return await work(session)
 
-    return run_async(inside)
+    return _run(inside)
 
 
 def run_async(main: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine on the event loop that we ship with; a signal cancels it like Ctrl-C."""
+    _collect()
+    return _run(main)
+
+
+def _collect() -> None:
+    """Look for garbage from now on, and never in what is here already."""
     gc.freeze()
     gc.enable()
+
+
+def _run(main: Callable[[], Awaitable[T]]) -> T:
     ending = _Ending()
     try:
         return anyio.run(

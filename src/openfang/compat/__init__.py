@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openfang.compat.adapter import MCPAdapter
     from openfang.compat.audit import AuditEvent, AuditLogger, audit_logger
     from openfang.compat.config import MCPConfigManager, MCPServerConfig
+    from openfang.compat.daemon import find_daemon
     from openfang.compat.house import House, use
     from openfang.compat.names import extract_mcp_server, format_mcp_tool_name, is_mcp_tool
     from openfang.compat.policy import ALLOWED, DENIED, PolicyGate, ToolPolicyEngine
@@ -59,6 +60,7 @@ __all__ = [
     "ToolSource",
     "audit_logger",
     "extract_mcp_server",
+    "find_daemon",
     "format_mcp_tool_name",
     "is_mcp_tool",
     "use",
@@ -68,6 +70,7 @@ _MODULES = {
     "adapter": ("MCPAdapter",),
     "audit": ("AuditEvent", "AuditLogger", "audit_logger"),
     "config": ("MCPConfigManager", "MCPServerConfig"),
+    "daemon": ("find_daemon",),
     "house": ("House", "use"),
     "names": ("extract_mcp_server", "format_mcp_tool_name", "is_mcp_tool"),
     "policy": ("ALLOWED", "DENIED", "PolicyGate", "ToolPolicyEngine"),

@@ -41,7 +41,7 @@ def settled(config: Config, merged: Merged) -> Iterator[Problem]:
     """Check what one validated configuration as a whole must keep to."""
     yield from _distinct(("nodes",), config.nodes, merged)
     yield from _distinct(("a2a", "external_agents"), config.a2a.external_agents, merged)
-    if not config.auth.require_key and not _is_loopback(config.listen[0]):
+    if not config.auth.require_key and not is_loopback(config.listen[0]):
         message = f"expected true while api_listen is {config.api_listen}, got false"
         yield Problem(merged.place(("auth", "require_key")), "auth.require_key", message)
 
@@ -62,7 +62,8 @@ def _twice(key: str, name: str, place: Place, first: Place) -> Problem:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a node that listens there."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -54,7 +54,8 @@ def new_chain() -> Chain:
 
 def read_ancestors(text: str) -> tuple[str, ...]:
     """Read who called whom before, from a list with commas; what is no name is dropped."""
-    return tuple(filter(_ANCESTOR.match, text.split(",")))[:_MOST_ANCESTORS]
+    names = (name.strip() for name in text.split(","))
+    return tuple(filter(_ANCESTOR.match, names))[:_MOST_ANCESTORS]
 
 
 def read_chain(

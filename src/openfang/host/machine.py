@@ -1,4 +1,4 @@
-"""What this machine offers: layers for a sandbox, a free port, space on the disk. All of it blocks.
+"""What this machine offers: layers for a sandbox, a free port, a disk. All of it blocks.
 
 Each layer is tried, not looked up: a kernel can have one and forbid it.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -27,6 +29,7 @@ _RULESET_VERSION: Final = 1
 _PR_GET_SECCOMP: Final = 21
 _SECONDS: Final = 5.0
 _INIT: Final = 1
+_OCTAL = re.compile(r"\\([0-7]{3})")
 _UNSHARE: Final = "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000) != 0)"
 
 
@@ -100,6 +103,35 @@ def port_problem(host: str, port: int) -> str:
 def free_bytes(folder: Path) -> int:
     """Say how much this user may still write there."""
     return shutil.disk_usage(folder).free
+
+
+def most_open_files() -> int:
+    """Say how many files a process of this user may raise its limit to."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def file_system(folder: Path) -> str:
+    """Say what kind of file system this folder lies on; nothing where that cannot be read."""
+    place, kind = f"{folder.resolve()}/", ""
+    longest = 0
+    for mount in _mounts():
+        point, found = mount[1], mount[2]
+        prefix = f"{_unescaped(point).rstrip('/')}/"
+        if place.startswith(prefix) and len(prefix) >= longest:
+            longest, kind = len(prefix), found
+    return kind
+
+
+def _mounts() -> list[list[str]]:
+    try:
+        return [line.split(" ") for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return []
+
+
+def _unescaped(point: str) -> str:
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), point)
 
 
 def abandoned(workspaces: Path) -> list[int]:

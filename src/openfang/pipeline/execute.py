@@ -10,7 +10,7 @@ from openfang.core.errors import CallFailed, CallTimedOut, SourceFailed
 from openfang.pipeline.deadline import Deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from openfang.core.calls import Admitted
     from openfang.core.ids import Kind
@@ -32,13 +32,14 @@ class Executor:
     redactor: Redactor
     clock: Clock
 
-    async def run(self, admitted: Admitted) -> Result:
+    def run(self, admitted: Admitted) -> Awaitable[Result]:
         """Wait for a slot, which is not counted, and run."""
         tool = admitted.tool
         source = self.sources[tool.kind, tool.source]
-        if not tool.lane:
-            return await self._within(source, admitted)
-        async with self.guards.slots.hold(tool.lane, tool.at_once):
+        return self._in_lane(source, admitted) if tool.lane else self._within(source, admitted)
+
+    async def _in_lane(self, source: ToolSource, admitted: Admitted) -> Result:
+        async with self.guards.slots.hold(admitted.tool.lane, admitted.tool.at_once):
             return await self._within(source, admitted)
 
     async def _within(self, source: ToolSource, admitted: Admitted) -> Result:

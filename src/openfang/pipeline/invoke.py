@@ -132,9 +132,12 @@ class Pipeline:
         trail.canonical = check_arguments(None, call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
-        trail.decided = await self._decide(tool, call)
-        trail.labels = self.entered(call, tool, trail.canonical)
+        engine = self.engine
+        trail.decided = (
+            await engine.decide_all(tool, call) if engine.custom else engine.decide(tool, call)
+        )
         trail.held = self.runs.held(call)
+        trail.labels = self._carried(call, tool, trail.canonical, trail.held)
         flow = self.flow(tool, trail.labels)
         asked = _refused_or_asked(trail.decided, flow)
         if asked:
@@ -148,21 +151,19 @@ class Pipeline:
         call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
         subject = subject_of(call, tool, trail.canonical)
         question = await self.approvals.answered(subject, asked, verdicts)
-        trail.decided = await self._decide(tool, call)
+        trail.decided = await self.engine.decide_all(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
         again = _refused_or_asked(trail.decided, self.flow(tool, trail.labels))
         if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
             question = await self.approvals.answered(subject, again, verdicts)
         await self.approvals.spend(question, call)
 
-    async def _decide(self, tool: Tool, call: Call) -> Decided:
-        if self.engine.custom:
-            return await self.engine.decide_all(tool, call)
-        return self.engine.decide(tool, call)
-
     def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
-        labels = call.labels | self.runs.held(call)
+        return self._carried(call, tool, canonical, self.runs.held(call))
+
+    def _carried(self, call: Call, tool: Tool, canonical: bytes, held: Labels) -> Labels:
+        labels = call.labels | held
         if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
             return labels | Labels.SECRET
         return labels
@@ -321,8 +322,9 @@ _FLOW_ALLOWED = Verdict("flow", "allow")
 def _is_ours(trail: _Trail) -> bool:
     """Whether nothing in a call's context was written by somebody else."""
     call = trail.call
-    foreign = (call.run, call.chain.starry_id, call.context.spec_hash, call.context.excess)
-    return trail.tool is not None and not any(foreign) and not call.chain.ancestors
+    chain, context = call.chain, call.context
+    told = call.run or chain.starry_id or chain.ancestors or context.spec_hash or context.excess
+    return trail.tool is not None and not told
 
 
 def _refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:

@@ -42,17 +42,20 @@ class Shaper:
         structured = b"" if result.structured is None else orjson.dumps(result.structured)
         texts = _texts(result.content)
         probe = "\n".join((*texts, structured.decode()))
-        probe.encode()  # a lone surrogate could not be written as JSON anywhere
-        if self.redactor.contains_secret(probe):
+        # A lone surrogate could not be written as JSON anywhere: it ends here.
+        plain = self.redactor.is_plain(probe.encode())
+        if not plain and self.redactor.contains_secret(probe):
             result = self._redacted(result)
-        labels = self._labels(admitted, result, probe)
+        labels = admitted.tool.labels | result.labels | (admitted.labels & _CARRIED)
+        # What is public anyway needs no look for personal data.
+        if not plain and not labels & Labels.EXTERNAL_NETWORK and is_personal(probe):
+            labels |= Labels.PII
         if labels != result.labels:
             result = replace(result, labels=labels)
-        if max(sum(map(len, texts)), len(structured)) <= self.max_chars and not any(
-            self._too_binary(part) for part in result.content
-        ):
-            return result, ()
-        return self._stored(admitted, result)
+        large = max(sum(map(len, texts)), len(structured)) > self.max_chars
+        if large or any(map(self._too_binary, result.content)):
+            return self._stored(admitted, result)
+        return result, ()
 
     def _stored(
         self, admitted: Admitted, result: Result
@@ -73,13 +76,6 @@ class Shaper:
             return part
         clean = self.redactor.text(text).text
         return part if clean is text else _with_text(part, clean)
-
-    def _labels(self, admitted: Admitted, result: Result, probe: str) -> Labels:
-        """Label by what the tool is and, unless it is public anyway, by what the text holds."""
-        labels = admitted.tool.labels | result.labels | (admitted.labels & _CARRIED)
-        if labels & Labels.EXTERNAL_NETWORK or not is_personal(probe):
-            return labels
-        return labels | Labels.PII
 
     def _too_binary(self, part: Part) -> bool:
         data = _data_of(part)

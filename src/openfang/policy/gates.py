@@ -93,9 +93,10 @@ class BlacklistGate:
     name: str = "policy"
 
     def check(self, tool: Tool, call: Call) -> Decision:
-        barred = tool.tags & (call.context.blacklist | tool.denied_tags)
-        if not barred:
+        blacklist = call.context.blacklist
+        if tool.tags.isdisjoint(blacklist) and tool.tags.isdisjoint(tool.denied_tags):
             return ALLOW
+        barred = tool.tags & (blacklist | tool.denied_tags)
         reason = f"Side effect {min(barred)} is blacklisted"
         return Deny(
             reason,

@@ -49,7 +49,9 @@ _PHONE = (
     rf"(?:^|[\s(\"':,;>]|{ESCAPE})"
     r"(\+[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{1,4}\)?){2,6})\b"
 )
-_ANY = compile_pattern(f"{_ADDRESS}|{_ACCOUNT}|{_CARD}|{_PHONE}", groups=False)
+PERSONAL = f"{_ADDRESS}|{_ACCOUNT}|{_CARD}|{_PHONE}"
+"""Whatever may be personal data matches; `is_personal` looks again."""
+_ANY = compile_pattern(PERSONAL, groups=False)
 _ADDRESSES, _ACCOUNTS, _CARDS, _PHONES = map(compile_pattern, (_ADDRESS, _ACCOUNT, _CARD, _PHONE))
 
 

@@ -20,12 +20,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
 
 from openfang.safety.patterns import Pattern, compile_pattern, contained, escape
+from openfang.safety.personal import PERSONAL
 from openfang.safety.shapes import NAME, NAMED, NEEDLESS, NUMBERS, SHAPES
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ class Finding:
         return f"[redacted:{self.kind}:{self.digest}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(NamedTuple):
     """Text without its secrets: the same object where there were none."""
 
     text: str
@@ -119,7 +119,7 @@ _LOOK_AGAIN: dict[str, Callable[[bytes], bool]] = {
 class _Scan:
     """Patterns that are tried one by one, behind a single one that says whether any can match."""
 
-    __slots__ = ("_any", "_each", "_values", "names")
+    __slots__ = ("_any", "_anything", "_each", "_values", "names")
 
     def __init__(
         self,
@@ -135,7 +135,12 @@ class _Scan:
             (kind, compile_pattern(pattern)) for kind, pattern in rows
         )
         patterns = [*(pattern for _, pattern in rows), *map(escape, self._values), NEEDLESS]
-        self._any = compile_pattern("|".join(patterns), groups=False)
+        self._anything = "|".join(patterns)
+        self._any = compile_pattern(self._anything, groups=False)
+
+    def joined(self, pattern: str) -> Pattern:
+        """Make the pattern that finds whatever `possible` or another one finds."""
+        return compile_pattern(f"{self._anything}|{pattern}", groups=False)
 
     def possible(self, text: bytes) -> bool:
         """Whether there may be a secret, in text or in JSON."""
@@ -200,7 +205,7 @@ class _Pending:
 class Redactor:
     """Replaces secrets by marks that hold a keyed digest, so that equal secrets can be told."""
 
-    __slots__ = ("_key", "_named", "_plain", "_text")
+    __slots__ = ("_either", "_key", "_named", "_plain", "_text")
 
     def __init__(self, key: bytes, values: Iterable[str] = ()) -> None:
         if len(key) not in _KEY_BYTES:
@@ -214,6 +219,7 @@ class Redactor:
         }
         self._text = _Scan(SHAPES, self._plain)
         self._named = _Scan(SHAPES, self._plain, names=True)
+        self._either: Pattern | None = None
 
     def text(self, text: str) -> Redacted:
         """Replace secrets that are known by shape or value. A list or object in JSON stays JSON."""
@@ -232,6 +238,12 @@ class Redactor:
     def contains_secret(self, text: str) -> bool:
         """Whether `text` would change anything."""
         return bool(self.text(text).found)
+
+    def is_plain(self, source: bytes) -> bool:
+        """Whether one look is enough to see that it holds neither secrets nor personal data."""
+        if self._either is None:  # most commands look at no result
+            self._either = self._text.joined(PERSONAL)
+        return not contained(self._either, source)
 
     def _redact(self, text: str, scan: _Scan, opening: str) -> Redacted:
         source = _encode(text)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openfang.core.errors import HomeError
+from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
 from openfang.core.log import QUERY_ROWS
 from openfang.storage.database import BUSY_SECONDS, Database, explained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from openfang.core.log import Search, Table
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _CHUNK = 2_000
+_QUERY_SECONDS = 10.0
+_QUERY_STEPS = 10_000
+_QUERY_BYTES = 20_000_000
 _READING = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -104,24 +109,40 @@ def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, byt
 
 
 def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
-    """Run queries of the operator's own: read-only, on a connection of their own."""
+    """Run queries of the operator's own: read-only, bounded, on a connection of their own."""
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        database.connection.execute("PRAGMA query_only = ON")
+        connection = database.connection
+        connection.execute("PRAGMA query_only = ON")
         # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
-        database.connection.set_authorizer(_only_reads)
+        connection.set_authorizer(_only_reads)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _QUERY_BYTES)
+        until = time.monotonic() + _QUERY_SECONDS
+        connection.set_progress_handler(lambda: time.monotonic() > until, _QUERY_STEPS)
         try:
             return [_table(database, one, limit) for one in _statements(sql)]
-        except sqlite3.Error as error:
-            raise HomeError(
-                f"The query could not be run: {str(error).rstrip('.')}.",
-                way_out="only SELECT runs here, for example on the view task_audits",
-            ) from error
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _not_run(str(error).rstrip(".")) from error
 
 
 def _table(database: Database, sql: str, limit: int) -> Table:
     cursor = database.connection.execute(sql)
     names = [column[0] for column in cursor.description or ()]
-    return names, cursor.fetchmany(limit)
+    rows, size = list["Sequence[Any]"](), 0
+    for row in islice(cursor, limit):
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if size > _QUERY_BYTES:
+            raise _not_run(f"its answer has more than {_QUERY_BYTES} bytes")
+        rows.append(row)
+    return names, rows
+
+
+def _not_run(why: str) -> Rejected:
+    return Rejected(
+        f"The query could not be run: {why}.",
+        status=422,
+        rule="query",
+        way_out="only SELECT runs here, for example on the view task_audits, for a few seconds",
+    )
 
 
 def _statements(sql: str) -> list[str]:

@@ -67,6 +67,21 @@ def ended(process: str) -> tuple[str, Sequence[Any]]:
     return "UPDATE processes SET ended_at = ? WHERE id = ?", (time.time_ns(), process)
 
 
+def living(folder: Path) -> Iterator[Path]:
+    """Yield each lock that a living process holds: those of calls, and the daemon's."""
+    for file in sorted(folder.glob("*.lock")):
+        try:
+            lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:  # it has just ended
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield file
+        finally:
+            os.close(lock)
+
+
 def vanished(database: Database, folder: Path, *, me: str) -> Iterator[Vanished]:
     """Yield each process that is gone, holding its lock meanwhile so that one of us cleans up."""
     sql = "SELECT id, low_water FROM processes WHERE ended_at IS NULL AND id <> ?"

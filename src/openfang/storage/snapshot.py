@@ -20,7 +20,7 @@ COPY_SECONDS = 600.0
 _STEPS = 20_000
 
 
-class Stopped(HomeError):
+class Stopped(HomeError):  # noqa: N818 - it reads as what it is
     """Whoever asked for the copy no longer waits for it."""
 
 

@@ -41,8 +41,7 @@ class Line(NamedTuple):
     context: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """Statements and audit lines that become durable together, or not at all."""
 
     lines: tuple[Line, ...] = ()

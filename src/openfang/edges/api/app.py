@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from starlette.routing import Match, Route
 
@@ -20,6 +21,7 @@ from openfang.edges.api.exchange import (
     rate_headers,
     read_body,
     read_json,
+    secret_of,
     send_answer,
     send_stream,
 )
@@ -36,9 +38,8 @@ if TYPE_CHECKING:
     from openfang.edges.api.node import Node
 
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
-_SHORTEST_CALL = len(_CALL_PREFIX) + len(_CALL_SUFFIX)
-_BEARER = b"bearer "
 _LARGE_BODY = 65_536
+_OUR_MISTAKE = 500
 _NOBODY = Caller(id="nobody")
 
 
@@ -60,7 +61,10 @@ class Api:
         try:
             await self._serve(scope, receive, served)
         except OpenFangError as error:
-            await served.fail(problem(error))
+            await served.fail(problem(error), self._left(served.caller, scope))
+        except Exception:
+            served.status = served.status or _OUR_MISTAKE
+            raise
         finally:
             self.node.counted(served.route, served.status)
 
@@ -69,10 +73,9 @@ class Api:
         headers = self._checked(scope)
         endpoint, path = self._find(scope)
         served.route = "" if endpoint is None else endpoint.path
-        if endpoint is not None and endpoint.access is Access.PUBLIC:
-            caller = _NOBODY
-        else:
-            caller = await self._caller(scope, headers)
+        if endpoint is None or endpoint.access is not Access.PUBLIC:
+            served.caller = await self._caller(scope, headers)
+        caller = served.caller
         if endpoint is None:
             self.node.charge(caller, "health")
             raise self._nothing_there(scope)
@@ -98,25 +101,33 @@ class Api:
         return headers
 
     def _find(self, scope: Scope) -> tuple[Endpoint | None, Mapping[str, str]]:
-        """Find the endpoint; calls first, because they are the load."""
-        path: str = scope["path"]
+        """Find the endpoint; calls first, because they are the load.
+
+        What stands for a name is one segment of the path as it was sent: `%2F` belongs to the name.
+        """
+        path: str = scope["raw_path"].decode("ascii")
         if (
             path.endswith(_CALL_SUFFIX)
             and path.startswith(_CALL_PREFIX)
             and scope["method"] == "POST"
-            and len(path) > _SHORTEST_CALL
         ):
-            return CALL, {"id": path[len(_CALL_PREFIX) : -len(_CALL_SUFFIX)]}
+            name = path[len(_CALL_PREFIX) : -len(_CALL_SUFFIX)]
+            if name and "/" not in name:
+                return CALL, {"id": unquote(name)}
+        scope["path"] = path
         for route, endpoint in self._routes:
             match, child = route.matches(scope)
             if match is Match.FULL:
-                return endpoint, child["path_params"]
+                names = child["path_params"].items()
+                return endpoint, {name: unquote(value) for name, value in names}
         return None, {}
 
     def _nothing_there(self, scope: Scope) -> Rejected:
         matched = [one for route, one in self._routes if route.matches(scope)[0] is Match.PARTIAL]
         if matched:
             methods = {endpoint.method for endpoint in matched}
+            if "GET" in methods:
+                methods.add("HEAD")
             return WrongMethod(scope["method"], ", ".join(sorted(methods)))
         return Rejected(
             "There is nothing at this address.",
@@ -127,9 +138,13 @@ class Api:
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """Find out who asks, from the credential alone."""
-        address, secret = _address(scope), _secret(headers)
+        secret = secret_of(headers)
         if secret is None:
-            return self._without_key(address)
+            return self._without_key(_address(scope))
+        recent = self.node.recent(secret)
+        return recent or await self._sign_in(_address(scope), secret)
+
+    async def _sign_in(self, address: str, secret: str) -> Caller:
         self.node.may_sign_in(address, secret)
         caller = self.node.who(secret)
         self.node.signed_in(address, secret, known=caller is not None)
@@ -164,11 +179,11 @@ class Api:
         watch = Watch(receive)
         try:
             answer = await endpoint.handle(asked)
+            left, head = self._left(asked.caller, scope), scope["method"] == "HEAD"
             if isinstance(answer, Answer):
-                left = self._left(asked.caller, scope)
-                await send_answer(served.send, answer, left, head=scope["method"] == "HEAD")
+                await send_answer(served.send, answer, left, head=head)
             else:
-                await send_stream(served.send, answer, head=scope["method"] == "HEAD")
+                await send_stream(served.send, answer, left, head=head)
         except asyncio.CancelledError:
             if not watch.gone:
                 raise
@@ -206,14 +221,6 @@ def _address(scope: Scope) -> str:
     return client[0] if client else "unknown"
 
 
-def _secret(headers: Headers) -> str | None:
-    bearer = headers.get(b"authorization")
-    if bearer is not None and bearer[: len(_BEARER)].lower() == _BEARER:
-        return bearer[len(_BEARER) :].strip().decode("latin-1")
-    own = headers.get(b"x-api-key")
-    return own.decode("latin-1") if own is not None else None
-
-
 def _chain(headers: Headers) -> Chain:
     """Continue the caller's trace; its ancestors can only make the chain longer."""
     traceparent = headers.get(b"traceparent")
@@ -229,10 +236,11 @@ def _chain(headers: Headers) -> Chain:
 class _Served:
     """How far an answer has got, for what must be told if something breaks on the way."""
 
-    __slots__ = ("_send", "route", "status")
+    __slots__ = ("_send", "caller", "route", "status")
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self.caller = _NOBODY
         self.route = ""
         self.status = 0
 
@@ -241,9 +249,9 @@ class _Served:
             self.status = message["status"]
         await self._send(message)
 
-    async def fail(self, answer: Answer) -> None:
+    async def fail(self, answer: Answer, left: tuple[tuple[bytes, bytes], ...]) -> None:
         """Answer with a problem, unless an answer is on its way: then it ends where it is."""
         if not self.status:
-            await send_answer(self.send, answer)
+            await send_answer(self.send, answer, left)
             return
         raise ConnectionAbortedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from openfang.core.errors import Rejected
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_HTTP_PORT = 80
 _ONCE = frozenset(
     {
         b"host",
@@ -20,6 +22,9 @@ _ONCE = frozenset(
         b"content-type",
         b"content-encoding",
         b"traceparent",
+        b"x-openstarry-trace-id",
+        b"openfang-chain",
+        b"last-event-id",
         b"prefer",
     }
 )
@@ -48,7 +53,7 @@ def check_host(host: bytes | None, known: frozenset[str]) -> None:
         raise Rejected(
             "The request names no Host.", status=400, rule="host", way_out="send a Host header"
         )
-    if _host_of(host) not in known:
+    if _place(host.decode("latin-1").lower())[0] not in known:
         raise Rejected(
             f"{host.decode(errors='replace')[:200]!r} is no name of this node.",
             status=421,
@@ -57,15 +62,16 @@ def check_host(host: bytes | None, known: frozenset[str]) -> None:
         )
 
 
-def _host_of(host: bytes) -> str | None:
-    """The host without its port, in small letters; none if it is no host."""
+@lru_cache(maxsize=64)
+def _place(text: str) -> tuple[str | None, int | None]:
+    """Host and port of what must be these alone; no host if it is anything else."""
     try:
-        text = host.decode("ascii").lower()
         parts = urlsplit(f"//{text}")
-        _ = parts.port
+        port = parts.port
     except ValueError:
-        return None
-    return parts.hostname if parts.netloc == text and "@" not in text else None
+        return None, None
+    alone = parts.netloc == text and "@" not in text and text.isascii()
+    return (parts.hostname, port) if alone else (None, None)
 
 
 def check_origin(origin: bytes, port: int, known: frozenset[str], public: str | None) -> None:
@@ -80,10 +86,9 @@ def check_origin(origin: bytes, port: int, known: frozenset[str], public: str | 
 
 
 def _is_ours(origin: bytes, port: int, known: frozenset[str], public: str | None) -> bool:
-    try:
-        text = origin.decode("ascii").lower()
-        parts = urlsplit(text)
-        near = parts.scheme == "http" and parts.hostname in known and parts.port == port
-    except ValueError:
-        return False
-    return near or (public is not None and text == public)
+    text = origin.decode("latin-1").lower()
+    if public is not None and text == public:
+        return True
+    scheme, _, netloc = text.partition("://")
+    host, own_port = _place(netloc)
+    return scheme == "http" and host in known and (own_port or _HTTP_PORT) == port

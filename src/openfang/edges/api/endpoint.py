@@ -53,6 +53,7 @@ class Endpoint:
     handle: Callable[[Asked], Awaitable[Answer | Stream]]
     access: Access = Access.KEY
     work: str = "health"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     query: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
     body: Schema | None = None
     answers: Mapping[int, Schema | str] = field(default_factory=dict[int, "Schema | str"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,7 @@ from openfang.core.errors import (
 from openfang.core.integers import long_integer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 
     from openfang.core.calls import Caller
     from openfang.core.session import Session
@@ -34,6 +35,7 @@ Headers: TypeAlias = "Mapping[bytes, bytes]"
 MAX_BODY = 10_000_000
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
+_BEARER = b"bearer "
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _RETRY_SECONDS = 5
@@ -80,13 +82,17 @@ class Answer:
 class Stream:
     """What goes back piece by piece."""
 
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes]
     content_type: bytes
 
 
 def json_answer(body: object, status: int = 200) -> Answer:
-    """Answer with JSON; what JSON has no word for is written as text."""
-    return Answer(body=orjson.dumps(body, default=str), status=status)
+    """Answer with JSON; bytes are written as hex, what else JSON has no word for as text."""
+    return Answer(body=orjson.dumps(body, default=_plain), status=status)
+
+
+def _plain(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def problem(error: OpenFangError) -> Answer:
@@ -120,6 +126,15 @@ def rate_headers(left: Granted) -> tuple[tuple[bytes, bytes], ...]:
         (b"ratelimit-remaining", b"%d" % left.remaining),
         (b"ratelimit-reset", b"%d" % math.ceil(left.reset)),
     )
+
+
+def secret_of(headers: Headers) -> str | None:
+    """Find the key that a request carries."""
+    bearer = headers.get(b"authorization")
+    if bearer is not None and bearer[: len(_BEARER)].lower() == _BEARER:
+        return bearer[len(_BEARER) :].strip().decode("latin-1")
+    own = headers.get(b"x-api-key")
+    return own.decode("latin-1") if own is not None else None
 
 
 async def read_body(receive: Receive, headers: Headers) -> bytes:
@@ -219,13 +234,18 @@ async def send_answer(
     await send({"type": "http.response.body", "body": b"" if head else answer.body})
 
 
-async def send_stream(send: Send, stream: Stream, *, head: bool = False) -> None:
+async def send_stream(
+    send: Send, stream: Stream, more: tuple[tuple[bytes, bytes], ...] = (), *, head: bool = False
+) -> None:
     """Put an answer on the wire piece by piece."""
-    headers = [(b"content-type", stream.content_type), _NO_STORE, _NO_SNIFF]
+    headers = [(b"content-type", stream.content_type), _NO_STORE, _NO_SNIFF, *more]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     if head:
+        await stream.pieces.aclose()
         await send({"type": "http.response.body", "body": b""})
         return
-    async for piece in stream.pieces:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    # Closed at once: who has gone must not be sent to until the garbage collector comes by.
+    async with aclosing(stream.pieces) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

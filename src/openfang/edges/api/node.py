@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from openfang.core.calls import Caller, Role
     from openfang.core.session import Session
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 class Node(Protocol):
     """One node. Everything that an answer may depend on is asked anew: a reload may change it."""
+
+    def recent(self, secret: str) -> Caller | None:
+        """Return who used this key a moment ago: such a one has no need to sign in."""
+        ...
 
     def who(self, secret: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
@@ -77,6 +81,10 @@ class Node(Protocol):
         """Whether calls are taken."""
         ...
 
+    def now(self) -> int:
+        """The time, in nanoseconds since the epoch."""
+        ...
+
     def counted(self, route: str, status: int) -> None:
         """Tell that a request was answered."""
         ...
@@ -97,6 +105,8 @@ class Node(Protocol):
         """Write the counters, and say in which format."""
         ...
 
-    def events(self, caller: Caller, after: int | None) -> AsyncIterator[bytes]:
-        """Stream what happens, as server-sent events; ends when the node stops."""
+    def events(
+        self, caller: Caller, after: int | None, still: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
+        """Stream what happens, as server-sent events; ends when the node or the key does."""
         ...

@@ -14,11 +14,14 @@ from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openfang.edges.api.exchange import Asked
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _ALWAYS = (400, 413, 415, 421, 429)
 _WITH_KEY = (401, 503)
+_WORTH_ANOTHER_TRY = (429, 503)
 _WORDS = {
     202: "A question waits for a person; send the identical call again when it is answered.",
     400: "The request is malformed.",
@@ -33,12 +36,11 @@ _WORDS = {
     429: "Too much, too often, or broken on the other side; see Retry-After.",
     503: "It cannot be recorded now, so it was not done.",
 }
-_CALL_HEADERS = {
-    "X-Admin-Token": "A second credential, for tools that require it.",
-    "traceparent": "The W3C trace that the call belongs to.",
-    "X-OpenStarry-Trace-ID": "A trace of another system, kept as received.",
-    "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202.",
+_LEFT = {
+    "RateLimit-Remaining": ("Cells that are left of the rate.", 0),
+    "RateLimit-Reset": ("Seconds until the rate is whole again.", 0),
 }
+_WAIT = {"Retry-After": ("Seconds after which it is worth another try.", 1)}
 
 
 def with_document(endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
@@ -112,7 +114,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     in_query = [_parameter(name, "query", schema) for name, schema in endpoint.query.items()]
     in_head = [
         {**_parameter(name, "header", {"type": "string"}), "description": text}
-        for name, text in (_CALL_HEADERS.items() if endpoint.name == "call_tool" else ())
+        for name, text in endpoint.headers.items()
     ]
     return in_path + in_query + in_head
 
@@ -131,10 +133,11 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    schema = schemas.ref("Problem")
+    more = _WAIT if status in _WORTH_ANOTHER_TRY else {}
     return {
         "description": _WORDS[status],
-        "content": {"application/problem+json": {"schema": schema}},
+        "headers": _headers(_LEFT | more),
+        "content": {"application/problem+json": {"schema": schemas.ref("Problem")}},
     }
 
 
@@ -146,4 +149,11 @@ def _response(status: int, answer: schemas.Schema | str) -> dict[str, Any]:
     else:
         schema = schemas.ref(answer) if isinstance(answer, str) else answer
         content = {"application/json": {"schema": schema}}
-    return {"description": "As asked.", "content": content}
+    return {"description": "As asked.", "headers": _headers(_LEFT), "content": content}
+
+
+def _headers(named: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+    return {
+        name: {"description": text, "schema": {"type": "integer", "minimum": least}}
+        for name, (text, least) in named.items()
+    }

@@ -42,9 +42,10 @@ def exact(properties: dict[str, Schema], *required: str) -> Schema:
     }
 
 
-def whole(properties: dict[str, Schema]) -> Schema:
-    """An object with all of these keys."""
-    return {"type": "object", "properties": properties, "required": list(properties)}
+def whole(properties: dict[str, Schema], **sometimes: Schema) -> Schema:
+    """An object with all of these keys, and some at times."""
+    known = {**properties, **sometimes}
+    return {"type": "object", "properties": known, "required": list(properties)}
 
 
 def or_null(schema: Schema) -> Schema:
@@ -144,7 +145,12 @@ NEW_KEY: Schema = {"anyOf": [_NEW_KEY, _NEW_TOKEN]}
 QUERY = exact({"query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY}}, "query")
 NOTHING = exact({})
 
-_VERDICT = whole({"gate": _TEXT, "verdict": one_of("allow", "deny", "ask", "not_reached")})
+_VERDICT = whole(
+    {"gate": _TEXT, "verdict": one_of("allow", "deny", "ask", "not_reached")},
+    reason=_TEXT,
+    code=_TEXT,
+    way_out=_TEXT,
+)
 _RECEIPT = whole({"start": _COUNT, "end": _COUNT})
 _TOOL = whole(
     {
@@ -178,7 +184,18 @@ _KEY = whole(
         "created_at": or_null(_MOMENT),
         "expires_at": or_null(_MOMENT),
         "revoked_at": or_null(_MOMENT),
-    }
+    },
+    role=_ROLE,
+    edges=listed(_TEXT),
+    network=listed(_TEXT),
+    shell=listed(_TEXT),
+    memory_read=listed(_TEXT),
+    memory_write=listed(_TEXT),
+    mode=_MODE,
+    projects=listed(_TEXT),
+    spec=or_null(_HASH),
+    blacklist=listed(_TAG),
+    cells_per_minute=or_null(_COUNT),
 )
 _RECORD = whole(
     {
@@ -204,11 +221,24 @@ COMPONENTS: dict[str, Schema] = {
             "detail": _TEXT,
             "rule": _TEXT,
             "way_out": _TEXT,
-        }
+        },
+        gates=listed(_VERDICT),
+        approval=_TEXT,
+        retry_after={"type": "number", "minimum": 0},
     ),
     "State": whole({"status": _TEXT}),
     "Version": whole({"name": _TEXT, "version": _TEXT}),
-    "Status": whole({"status": _TEXT, "version": _TEXT, "caller": _TEXT, "role": _ROLE}),
+    "Status": whole(
+        {"status": _TEXT, "version": _TEXT, "caller": _TEXT, "role": _ROLE, "tools": _COUNT},
+        node=_TEXT,
+        pid=_COUNT,
+        home=_TEXT,
+        started_at=_MOMENT,
+        listeners=_COUNT,
+        approvals=_COUNT,
+        audit=whole({"records": _COUNT, "hash": _TEXT}),
+        config=ref("ConfigState"),
+    ),
     "Result": whole(
         {
             "call_id": _TEXT,
@@ -273,8 +303,19 @@ COMPONENTS: dict[str, Schema] = {
     "Tables": whole(
         {"tables": listed(whole({"columns": listed(_TEXT), "rows": listed({"type": "array"})}))}
     ),
-    "Config": whole({"config": _OBJECT, "state": _OBJECT}),
-    "Reloaded": whole({"state": _OBJECT}),
+    "Config": whole({"config": _OBJECT, "state": ref("ConfigState")}),
+    "Reloaded": whole({"state": ref("ConfigState")}),
+    "ConfigState": whole(
+        {
+            "state": one_of("in force", "rejected"),
+            "file": _TEXT,
+            "loaded_at": _MOMENT,
+            "problems": listed(
+                whole({"file": _TEXT, "line": _COUNT, "key": _TEXT, "message": _TEXT})
+            ),
+            "needs_restart": listed(_TEXT),
+        }
+    ),
 }
 
 TOOL_QUERY: dict[str, Schema] = {

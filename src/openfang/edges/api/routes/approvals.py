@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from openfang.core.keys import Scope
@@ -16,25 +15,25 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
 
 
-def _shown(question: Question) -> Answer:
-    return json_answer(question_body(question, time.time_ns()))
+def _shown(asked: Asked, question: Question) -> Answer:
+    return json_answer(question_body(question, asked.node.now()))
 
 
 async def _list(asked: Asked) -> Answer:
     found = await asked.session.questions(answered=asked.query.get("all", False))
-    now = time.time_ns()
+    now = asked.node.now()
     bodies = [question_body(question, now) for question in found]
     return json_answer({"approvals": bodies, "total": len(bodies)})
 
 
 async def _show(asked: Asked) -> Answer:
-    return _shown(await asked.session.question(asked.path["id"]))
+    return _shown(asked, await asked.session.question(asked.path["id"]))
 
 
 async def _answer(asked: Asked) -> Answer:
     scope = Scope(asked.body.get("scope", Scope.ONCE.value))
     approve = asked.body["answer"] == "approve"
-    return _shown(await asked.session.answer(asked.path["id"], approve=approve, scope=scope))
+    return _shown(asked, await asked.session.answer(asked.path["id"], approve=approve, scope=scope))
 
 
 ENDPOINTS = (

@@ -13,7 +13,7 @@ from openfang.edges.api.endpoint import Access, Endpoint
 from openfang.edges.api.exchange import Answer, Stream, json_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from openfang.core.session import Session
     from openfang.edges.api.exchange import Asked
@@ -32,7 +32,7 @@ async def _export(asked: Asked) -> Stream:
     return Stream(pieces=pieces, content_type=b"application/x-ndjson")
 
 
-async def _lines(session: Session, after: int) -> AsyncIterator[bytes]:
+async def _lines(session: Session, after: int) -> AsyncGenerator[bytes]:
     piece = bytearray()
     async for event in session.after(after):
         piece += orjson.dumps(event.as_json(), default=str, option=orjson.OPT_APPEND_NEWLINE)

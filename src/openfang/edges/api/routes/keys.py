@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import NotFound
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def _list(asked: Asked) -> Answer:
-    now = time.time_ns()
+    now = asked.node.now()
     bodies = [key_body(key, now) for key in await asked.session.keys()]
     return json_answer({"keys": bodies, "total": len(bodies)})
 
@@ -30,7 +29,7 @@ async def _create(asked: Asked) -> Answer:
         made, secret = await asked.session.create_key(wanted, ttl=ttl)
     else:
         made, secret = await asked.session.create_token(wanted, ttl=ttl)
-    return json_answer({**key_body(made, time.time_ns()), "secret": secret}, 201)
+    return json_answer({**key_body(made, asked.node.now()), "secret": secret}, 201)
 
 
 async def _check_spec(session: Session, spec: str | None) -> None:
@@ -40,7 +39,7 @@ async def _check_spec(session: Session, spec: str | None) -> None:
 
 async def _revoke(asked: Asked) -> Answer:
     ended = await asked.session.revoke_key(asked.path["name"])
-    return json_answer(key_body(ended, time.time_ns()))
+    return json_answer(key_body(ended, asked.node.now()))
 
 
 ENDPOINTS = (

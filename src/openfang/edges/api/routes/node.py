@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint
-from openfang.edges.api.exchange import Answer, Stream, json_answer
+from openfang.edges.api.exchange import Answer, Stream, json_answer, secret_of
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -53,8 +54,14 @@ async def _metrics(asked: Asked) -> Answer:
 async def _events(asked: Asked) -> Stream:
     last = asked.headers.get(b"last-event-id", b"")
     after = int(last) if last.isdigit() and len(last) < _LONGEST_NUMBER else None
-    pieces = asked.node.events(asked.caller, after)
+    pieces = asked.node.events(asked.caller, after, partial(_still, asked))
     return Stream(pieces=pieces, content_type=b"text/event-stream")
+
+
+def _still(asked: Asked) -> bool:
+    """Whether who asked would be let in again."""
+    secret = secret_of(asked.headers)
+    return asked.caller == (asked.node.anybody() if secret is None else asked.node.who(secret))
 
 
 _LONGEST_NUMBER = 19
@@ -121,6 +128,7 @@ ENDPOINTS = (
         name="events",
         summary="What happens, live: one's own calls, or everybody's for who may read the log.",
         handle=_events,
+        headers={"Last-Event-ID": "The last number that was seen: nothing after it is missed."},
         answers={200: {"content_type": "text/event-stream"}},
     ),
     Endpoint(

@@ -105,13 +105,20 @@ async def _result(asked: Asked) -> Answer:
     return Answer(body=body)
 
 
+_HEADERS = {
+    "X-Admin-Token": "A second credential, for tools that require it.",
+    "traceparent": "The W3C trace that the call belongs to.",
+    "X-OpenStarry-Trace-ID": "A trace of another system, kept as received.",
+    "OpenFang-Chain": "Who called whom before, with commas: it makes the chain deeper.",
+}
 CALL = Endpoint(
     method="POST",
-    path="/api/tools/{id:path}/call",
+    path="/api/tools/{id}/call",
     name="call_tool",
     summary="Make a governed call of a tool.",
     handle=_call,
     work=BY_PIPELINE,
+    headers={**_HEADERS, "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202."},
     body=schemas.CALL,
     answers={200: "Result", 202: "Problem"},
     problems=(403, 404, 422),
@@ -129,17 +136,18 @@ ENDPOINTS = (
     CALL,
     Endpoint(
         method="POST",
-        path="/api/tools/{id:path}/explain",
+        path="/api/tools/{id}/explain",
         name="explain_call",
         summary="Decide on a call, and do nothing.",
         handle=_explain,
+        headers=_HEADERS,
         body=schemas.CALL,
         answers={200: "Explanation"},
         problems=(404, 422),
     ),
     Endpoint(
         method="POST",
-        path="/api/tools/{id:path}/accept",
+        path="/api/tools/{id}/accept",
         name="accept_tool",
         summary="Take a tool whose definition changed as it is now.",
         handle=_accept,
@@ -150,7 +158,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET",
-        path="/api/tools/{id:path}",
+        path="/api/tools/{id}",
         name="show_tool",
         summary="Show everything that is known of a tool.",
         handle=_show,
@@ -159,7 +167,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="GET",
-        path="/api/results/{id:path}",
+        path="/api/results/{id}",
         name="show_result",
         summary="Read the whole of a result that was cut.",
         handle=_result,

@@ -1,0 +1,129 @@
+"""`openfang start`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import shutil
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import anyio
+from cyclopts import Parameter
+
+from openfang.app.background import log_file, start_apart
+from openfang.app.discovery import Daemon
+from openfang.app.paths import Home
+from openfang.cli.errors import Usage
+from openfang.cli.output import fields, say
+from openfang.config.home import find_home
+from openfang.core.errors import HomeError
+
+_LAST_PORT = 65_535
+_LISTEN = re.compile(r"\A(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})\Z")
+
+
+def start(
+    *,
+    listen: Annotated[
+        str | None, Parameter(help="Where to listen, as `HOST:PORT`; port 0 picks a free one.")
+    ] = None,
+    any_port: Annotated[
+        bool, Parameter(help="Take a free port where the wished one is in use.")
+    ] = False,
+    detach: Annotated[
+        bool, Parameter(help="Go on in the background; return when it is healthy.")
+    ] = False,
+    make: Annotated[
+        bool, Parameter(name="--init", help="Make the home first, if there is none.")
+    ] = False,
+) -> None:
+    """Serve the home over HTTP until told to end (Ctrl-C, `openfang stop`).
+
+    Ending lets calls in flight finish; a second Ctrl-C does not.
+    """
+    _check(listen)
+    home = Home(find_home(os.environ))
+    if make:
+        _make(home)
+    if not home.exists:
+        raise HomeError(
+            f"There is no OpenFang home at {home.path}.",
+            way_out="openfang init, or set OPENFANG_HOME",
+        )
+    if detach:
+        daemon = start_apart(home.path, os.environ, listen=listen, any_port=any_port)
+        _tell(home, daemon, {"log": log_file(home.path), "ends with": "openfang stop"})
+    else:
+        _serve(home, listen, any_port=any_port)
+
+
+def _make(home: Home) -> None:
+    from openfang.app.home import init_home  # noqa: PLC0415 - only a new home needs it
+
+    if not home.key_file.exists():
+        init_home(home.path, os.environ)
+
+
+def _check(listen: str | None) -> None:
+    found = _LISTEN.match(listen or "127.0.0.1:0")
+    if found is None or int(found[2]) > _LAST_PORT:
+        raise Usage(
+            f"--listen is {listen!r}, expected HOST:PORT.", way_out="--listen 127.0.0.1:50051"
+        )
+
+
+def _serve(home: Home, listen: str | None, *, any_port: bool) -> None:
+    # The server is imported by whoever serves, not by whoever only starts it.
+    from openfang.app.daemon import Wishes, run_daemon  # noqa: PLC0415 - as above
+
+    told = partial(_tell, home, more={"ends with": "Ctrl-C"})
+    wishes = Wishes(told=told, listen=listen, any_port=any_port)
+    gc.freeze()
+    gc.enable()
+    options = {"use_uvloop": True}
+    anyio.run(run_daemon, home, os.environ, wishes, backend="asyncio", backend_options=options)
+
+
+def _tell(home: Home, daemon: Daemon, more: dict[str, object]) -> None:
+    """Say where it is and what to do with it; that nobody reads it is no reason to end."""
+    with suppress(OSError):
+        say(f"OpenFang {daemon.version} serves {home.path}")
+        key = f"{home.key_file} (an administrator's; commands use it by themselves)"
+        fields({"address": daemon.url, "process": daemon.pid, "key": key, **more})
+        say("\nTry, in another terminal:")
+        for command in examples(home, daemon.url):
+            say(f"  {command}")
+        sys.stdout.flush()
+
+
+def examples(home: Home, url: str) -> tuple[str, ...]:
+    """Three commands that work as they stand, in any folder."""
+    ours = " ".join((*_variable(home), quote(_program())))
+    key = f"Bearer $(cat {quote(str(home.key_file))})"
+    body = "-H 'Content-Type: application/json' -d '{}'"
+    return (
+        f'curl -s {url}/api/tools/system_time/call -H "Authorization: {key}" {body}',
+        f"{ours} tools list",
+        f"{ours} audit tail",
+    )
+
+
+def _variable(home: Home) -> tuple[str, ...]:
+    others = {name: value for name, value in os.environ.items() if name != "OPENFANG_HOME"}
+    usual = find_home(others) == home.path
+    return () if usual else (f"OPENFANG_HOME={quote(str(home.path))}",)
+
+
+def _program() -> str:
+    """How a shell starts us: by name where that means us, else by path."""
+    script = Path(sys.executable).with_name("openfang")
+    found = shutil.which("openfang")
+    if found and Path(found).absolute() == script.absolute():
+        return "openfang"
+    return str(script)

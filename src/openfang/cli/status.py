@@ -1,0 +1,82 @@
+"""`openfang status`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import anyio
+
+from openfang.app.paths import Home
+from openfang.app.status import read_status
+from openfang.cli.options import Json
+from openfang.cli.output import fields, print_json, say
+from openfang.cli.times import span
+from openfang.config.home import find_home
+
+_SECOND: Final = 1_000_000_000
+_SHOWN_HASH: Final = 16
+
+
+def status(*, as_json: Json = False) -> None:
+    """Say whether a daemon runs and how the node is. Exits with 0 either way: see `running`."""
+    body = anyio.run(read_status, Home(find_home(os.environ)), os.environ)
+    if as_json:
+        print_json(body)
+    else:
+        say(_headline(body))
+        rows = ((name, key, shown) for name, key, shown in _ROWS if key in body)
+        fields({name: shown(body[key]) for name, key, shown in rows})
+
+
+def _headline(body: dict[str, Any]) -> str:
+    if body["running"]:
+        return f"The daemon runs: {body['url']}"
+    if "pid" in body:
+        return f"No daemon answers: {body['found']}. End it with: openfang stop"
+    found = f" ({body['found']})" if "found" in body else ""
+    return f"No daemon runs{found}. Start one with: openfang start"
+
+
+def _started(text: str) -> str:
+    """Say when, in the person's own time, and how long ago."""
+    moment = datetime.fromisoformat(text).astimezone()
+    ago = span(time.time_ns() - int(moment.timestamp()) * _SECOND)
+    return f"{moment:%Y-%m-%d %H:%M:%S} ({ago} ago)"
+
+
+def _audit(audit: dict[str, Any]) -> str:
+    return f"{audit['records']} records, the last is {audit['hash'][:_SHOWN_HASH]}"
+
+
+def _config(config: dict[str, Any]) -> str:
+    lines = [f"{config['state']} ({config['file']})"]
+    lines += [_problem(problem) for problem in config["problems"]]
+    if config.get("needs_restart"):
+        lines.append(f"in force after a restart: {', '.join(config['needs_restart'])}")
+    return "\n".join(lines)
+
+
+def _problem(problem: dict[str, Any]) -> str:
+    place = f"{problem['file']}:{problem['line']}" if problem["line"] else problem["file"]
+    return ": ".join(part for part in (place, problem["key"], problem["message"]) if part)
+
+
+_ROWS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
+    ("process", "pid", str),
+    ("version", "version", str),
+    ("started", "started_at", _started),
+    ("home", "home", str),
+    ("node", "node", str),
+    ("you are", "caller", str),
+    ("tools", "tools", str),
+    ("open questions", "approvals", str),
+    ("audit", "audit", _audit),
+    ("configuration", "config", _config),
+    ("listeners", "listeners", str),
+    ("problem", "problem", str),
+    ("way out", "way_out", str),
+)
