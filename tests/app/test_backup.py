@@ -26,12 +26,13 @@ from openfang.app.backup import Backup, back_up
 from openfang.app.environment import credential
 from openfang.app.home import init_home
 from openfang.app.identify import identify
-from openfang.app.lifespan import open_app
+from openfang.app.lifespan import open_app, sign_head
 from openfang.app.manifest import MANIFEST
 from openfang.app.paths import Home
 from openfang.app.restore import Restored, restore
 from openfang.app.verify import verify
 from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
+from openfang.core.events import TOOL_HELD, Record
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.host.unpack import ArchiveRefused
 
@@ -167,6 +168,28 @@ def test_a_cut_tail_is_found_out_in_the_copy_as_well(
     done = restored(copy.file, tmp_path / "new")
     findings = checked(done.home)[1].findings
     assert {finding.kind for finding in findings} & {"cut", "rewritten"}
+
+
+async def test_no_checkpoint_of_the_copy_is_ahead_of_its_database(made: Home, kept: Path) -> None:
+    copies: list[Backup] = []
+
+    async def copy() -> None:
+        copies.extend([await back_up(made, {}, f"{kept}/{number}.tar.gz") for number in range(3)])
+        group.cancel_scope.cancel()
+
+    async with open_app(made, {}) as parts, anyio.create_task_group() as group:
+        group.start_soon(copy)
+        while True:
+            await parts.broker.append([Record(event=TOOL_HELD)])
+            await sign_head(parts)
+    seqs = [copy.manifest.seq for copy in copies]
+    assert seqs[2] > seqs[1] + 5 > seqs[0] + 10
+    for number, one in enumerate(copies):
+        new = kept / f"new{number}"
+        await to_thread.run_sync(restored, one.file, new)
+        async with open_app(Home(new), {}) as parts:
+            found = await to_thread.run_sync(verify, parts)
+        assert found.findings == ()
 
 
 def test_checkpoints_outside_the_home_that_know_more_are_believed(
@@ -309,6 +332,14 @@ def in_members(**contents: bytes | None) -> Callable[[dict[str, bytes]], None]:
     return change
 
 
+def replaced(contents: dict[str, bytes], database: bytes) -> None:
+    """Put in another database, and say so in the manifest."""
+    contents["openfang.db"] = database
+    members = json.loads(contents[MANIFEST])["members"]
+    digest = hashlib.sha256(database).hexdigest()
+    in_manifest(members={**members, "openfang.db": digest})(contents)
+
+
 TAMPERED: dict[str, Callable[[dict[str, bytes]], None]] = {
     "a member was changed": in_members(key=b"of_another\n"),
     "a member was added": in_members(more=b"x"),
@@ -356,10 +387,8 @@ def test_a_backup_of_a_newer_version_is_refused(made: Home, kept: Path, what: st
             file.write_bytes(contents["openfang.db"])
             with closing(sqlite3.connect(file, isolation_level=None)) as database:
                 database.execute("INSERT INTO migrations VALUES (999, 0)")
-            contents["openfang.db"] = file.read_bytes()
-            body = json.loads(contents[MANIFEST])
-            digest = hashlib.sha256(contents["openfang.db"]).hexdigest()
-            in_manifest(schema=999, members={**body["members"], "openfang.db": digest})(contents)
+            replaced(contents, file.read_bytes())
+            in_manifest(schema=999)(contents)
 
         changed = repacked(backup.file, newer)
     else:
@@ -436,6 +465,44 @@ def test_a_home_that_is_a_file_is_not_replaced(made: Home, kept: Path, tmp_path:
     with pytest.raises(HomeError, match="no folder"):
         restored(backed_up(made, kept).file, tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_is_no_home_is_not_moved_aside(
+    made: Home, kept: Path, tmp_path: Path
+) -> None:
+    backup = backed_up(made, kept)
+    (tmp_path / "documents").mkdir()
+    assert restored(backup.file, tmp_path / "documents").aside is None
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/one.jpg").touch()
+    with pytest.raises(HomeError, match="no OpenFang home"):
+        restored(backup.file, tmp_path / "photos")
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["one.jpg"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE audit SET hash = 'text'",
+        "UPDATE audit SET seq = 9000000000000000000 WHERE seq = 1",
+        "DROP TABLE migrations",
+        "DROP TABLE audit",
+        "ALTER TABLE settings RENAME TO unset",
+        "UPDATE settings SET value = x'00'",
+    ],
+)
+def test_a_database_that_was_made_up_is_refused(made: Home, kept: Path, change: str) -> None:
+    def make_up(contents: dict[str, bytes]) -> None:
+        file = kept / "made_up.db"
+        file.write_bytes(contents["openfang.db"])
+        with closing(sqlite3.connect(file, isolation_level=None)) as database:
+            database.execute(change)
+        replaced(contents, file.read_bytes())
+
+    changed = repacked(backed_up(made, kept).file, make_up)
+    with pytest.raises(HomeError):
+        restored(changed, made.path)
+    assert checked(made.path)[1].intact
 
 
 def test_a_restore_killed_anywhere_leaves_the_old_home_or_the_new_one(

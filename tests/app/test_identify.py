@@ -29,7 +29,7 @@ async def test_a_key_of_any_bytes_is_nobodys(tmp_path: Path, config: str, secret
 
 
 def test_ancestors_that_are_not_plain_names_are_dropped() -> None:
-    sent = ["agent:a", "", "b c", "d\n", "\xe9", os.fsdecode(b"\xff"), "e" * 201, "f" * 200]
+    sent = ["agent:a", "", "b c", "d\ne", "\xe9", os.fsdecode(b"\xff"), "e" * 201, "f" * 200]
     chain = incoming_chain({"OPENFANG_CHAIN": ",".join(sent)})
     assert chain.ancestors == ("agent:a", "f" * 200)
 

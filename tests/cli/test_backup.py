@@ -108,6 +108,8 @@ def writers(fresh: Cli, tmp_path: Path) -> Iterator[list[Writer]]:
     running = [Writer(fresh, tmp_path, name) for name in ("one", "two")]
     try:
         until(lambda: all(writer.answered for writer in running))
+        for writer in running:
+            writer.let(write=False)
         with serving(fresh) as daemon:
             running.append(Writer(fresh, tmp_path, str(daemon.pid)))
             until(lambda: running[-1].answered)

@@ -47,10 +47,7 @@ def served(make_home: Callable[[], Cli]) -> Iterator[Cli]:
     "command",
     [
         ("tools", "call", "system_time", "--json"),
-        ("tools", "list"),
         ("keys", "list"),
-        ("approvals", "list"),
-        ("explain", "system_time"),
         ("audit", "verify"),
     ],
 )
@@ -71,8 +68,8 @@ def cpu_seconds(run: Callable[[], object]) -> float:
 
 def test_a_call_over_a_daemon_is_clearly_cheaper(served: Cli, fresh: Cli) -> None:
     call = ("tools", "call", "system_time")
-    over = min(cpu_seconds(lambda: served.whole(*call)) for _ in range(3))
-    within = min(cpu_seconds(lambda: fresh.whole(*call)) for _ in range(3))
+    over = min(cpu_seconds(lambda: served.whole(*call)) for _ in range(2))
+    within = min(cpu_seconds(lambda: fresh.whole(*call)) for _ in range(2))
     assert over < 0.7 * within
 
 
@@ -89,75 +86,45 @@ def test_a_daemon_is_used_while_it_runs_and_no_longer(fresh: Cli) -> None:
     assert edges(fresh) == ["cli", "api", "cli"]
 
 
-_QUESTIONS = "SELECT hash, payload, seq FROM audit ORDER BY seq LIMIT 2"
 _COMMANDS = (
     "tools list --json --all",
-    "tools list",
     "tools show shell_exec --json",
-    "tools show nothing",
-    "tools show nothing --json",
-    "tools show a/b%20c?d#e --json",
+    "tools show a/b%20c?d#e",
     "tools call nothing --json",
-    "tools call ..",
-    "tools call file_read --args {} --json",
     "tools call file_read --args {}",
-    "tools call system_time --mode execution --project other --json",
     "tools call file_write --mode planning --args {} --json",
-    "tools call system_time --blacklist fs.write --project other",
-    "tools accept nothing --json",
-    "explain shell_exec --json",
     "explain shell_exec --mode planning",
-    "explain nothing --json",
-    "results show nothing --json",
-    "results show openfang://results/nothing",
+    "results show openfang://results/nothing --json",
     "approvals list --all --json",
     "approvals show nothing --json",
-    "approvals approve nothing --json",
     "keys list --json",
-    "keys list",
+    "keys create taken",
     "keys revoke nobody",
-    "keys create taken --json",
-    "keys create config --json",
-    "spec list --json",
     "spec list",
-    "audit search --event key_created --json",
-    "audit search --text plain --limit 1 --json",
-    "audit search --level error --json",
-    "audit tail -n 2",
+    "audit search --event key_created",
+    "audit search --level error",
     "audit export",
-    "audit export --after 3",
-    "audit verify --json",
+    "audit sql SELECT/**/hash,seq/**/FROM/**/audit/**/LIMIT/**/2 --json",
     "audit sql DELETE --json",
 )
 
 
 @pytest.mark.requirement("C12.5", "C15.1", "C18.1")
 def test_every_word_is_the_same_over_a_daemon_and_in_process(fresh: Cli, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.md"
-    plan.write_bytes(b"A plan \xff that is no text.")
-    fresh("spec", "freeze", str(plan))
-    fresh("keys", "create", "taken", "--ttl", "7d")
-    fresh("keys", "create", "second", "--admin-token")
+    frozen(fresh, tmp_path)
+    fresh("keys", "create", "taken")
     fresh.call("shell_exec", command="date")
-    fresh.call("file_write", path="a", content="b")
 
     def said() -> dict[str, Ran]:
-        words = {command: fresh(*command.split()) for command in _COMMANDS}
-        return {**words, "sql": fresh("audit", "sql", _QUESTIONS, "--json")}
+        return {command: fresh(*command.split()) for command in _COMMANDS}
 
-    def both() -> tuple[dict[str, Ran], dict[str, Ran]]:
-        within = said()
-        with serving(fresh):
-            return within, said()
-
-    # What is refused is on record: the second look at the log sees more than the first.
-    within, over = both()
-    grown = {"audit tail -n 2", "audit export", "audit export --after 3", "audit verify --json"}
-    for command, ran in within.items():
-        if command not in grown:
-            assert (command, over[command]) == (command, ran)
-    assert over["audit export"].out.startswith(within["audit export"].out)
-    assert over["audit verify --json"].json["intact"]
+    within = said()
+    with serving(fresh):
+        over = said()
+    # What was refused the first time is on record the second time.
+    first, second = within.pop("audit export"), over.pop("audit export")
+    assert second.out.startswith(first.out)
+    assert over == within
 
 
 def test_a_call_whose_daemon_is_killed_may_have_run_and_is_not_made_again(

@@ -21,6 +21,7 @@ _PRELOADED = (
     "openfang.cli.app",
     "openfang.cli.approvals",
     "openfang.cli.audit",
+    "openfang.cli.backup",
     "openfang.cli.batch",
     "openfang.cli.call",
     "openfang.cli.config",

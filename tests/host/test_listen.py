@@ -40,6 +40,17 @@ def test_a_port_in_use_is_named_with_a_way_out(host: str) -> None:
     first.close()
 
 
+def test_a_port_can_be_taken_again_at_once() -> None:
+    first = listen("127.0.0.1", 0)
+    host, port = first.address
+    with socket.create_connection((host, port)) as client:
+        first.sockets[0].setblocking(True)  # noqa: FBT003 - the library's signature
+        first.sockets[0].accept()[0].close()
+        assert client.recv(1) == b""
+    first.close()
+    listen(host, port).close()
+
+
 def test_localhost_is_refused_while_a_stranger_has_the_port_of_one_family() -> None:
     stranger = listen("::1", 0)
     with pytest.raises(Conflict, match=r"\[::1\]:\d+ is in use"):

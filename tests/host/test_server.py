@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
@@ -372,6 +374,19 @@ async def test_what_outlasts_the_drain_is_cancelled_and_waited_for() -> None:
         assert sorted(cleaned) == ["/", "/stream"]
         assert server.crowd.tasks == set()
         assert server.crowd.connections == set()
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_who_comes_just_before_the_end_does_not_hold_it_up(steps: int) -> None:
+    async with serving(Echo(), ServerLimits(drain_seconds=60.0)) as server:
+        with socket.create_connection(server.address) as late:
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            server.stop.set()
+            with anyio.fail_after(10):
+                await server.ended.wait()
+            with suppress(ConnectionResetError):
+                assert late.recv(100)[:12] in {b"", b"HTTP/1.1 503"}
 
 
 async def test_a_stream_that_watches_for_the_end_holds_up_nobody() -> None:

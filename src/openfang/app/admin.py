@@ -73,8 +73,11 @@ class Admin:
 
     def _check_not_last(self, key: Key | AdminToken) -> None:
         """Somebody must be left who can manage the node."""
-        admins = [one.id for one in self._in_force() if isinstance(one, Key) and one.admin]
-        if admins == [key.id]:
+        now = self._now()
+        lasting = [
+            one for one in self._in_force() if one.expires_at is None or one.expires_at > now
+        ]
+        if [one.id for one in lasting if isinstance(one, Key) and one.admin] == [key.id]:
             raise Conflict(
                 f"{key.name} is the last administrator's key.",
                 way_out="first: openfang keys create NAME --admin",

@@ -32,6 +32,7 @@ from openfang.config.home import user_home
 from openfang.core.errors import Conflict, HomeError, OpenFangError
 from openfang.core.events import HOME_BACKUP, Level, Record
 from openfang.host.archive import Packer
+from openfang.host.replace import sync_parent
 from openfang.host.tree import TreeCopy
 from openfang.storage.database import Database
 from openfang.storage.health import chain_head, schema_version
@@ -92,7 +93,7 @@ async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
     except asyncio.CancelledError:
         stop.set()
         with anyio.CancelScope(shield=True), suppress(Stopped):
-            await running
+            return await running  # it was done already: that is no failure
         raise
 
 
@@ -258,6 +259,7 @@ def _published(archive: Path, target: Path) -> str:
         raise _exists(target) from None
     except OSError:  # a file system without hard links
         archive.rename(target)
+    sync_parent(target)
     return digest
 
 

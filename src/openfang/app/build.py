@@ -55,7 +55,7 @@ from openfang.storage.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openfang.app.home import Home
+    from openfang.app.paths import Home
     from openfang.config.models import Config
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING
 
-from openfang.app.environment import credential as credential  # noqa: PLC0414 - moved
 from openfang.app.home import DEFAULT_PROJECT
 from openfang.core.calls import Role
 from openfang.core.errors import PolicyViolation, Unauthenticated

@@ -26,7 +26,7 @@ from openfang.storage.state import drop_expired_blobs
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
-    from openfang.app.home import Home
+    from openfang.app.paths import Home
     from openfang.audit.chain import Checkpoint
     from openfang.core.ports import Clock
     from openfang.storage.writer import Head

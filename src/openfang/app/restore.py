@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _LOCK: Final = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_OF_A_HOME: Final = ("config.toml", "key", "master.key", "openfang.db", "checkpoints")
 _DAEMON: Final = "daemon.lock"
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
@@ -80,6 +81,11 @@ def _place(home: Path) -> Path:
     place = home.resolve()
     if place.exists() and not place.is_dir():
         raise HomeError(f"{place} is no folder.", way_out="set OPENFANG_HOME to another one")
+    if _filled(place) and not any((place / name).exists() for name in _OF_A_HOME):
+        raise HomeError(
+            f"{place} is not empty, and no OpenFang home.",
+            way_out="set OPENFANG_HOME to the home that should be replaced, or to a new folder",
+        )
     if place.is_mount():
         raise HomeError(
             f"{place} is a mount point and cannot be moved aside.",
@@ -87,6 +93,10 @@ def _place(home: Path) -> Path:
         )
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return place
+
+
+def _filled(place: Path) -> bool:
+    return place.exists() and any(place.iterdir())
 
 
 @contextmanager
@@ -105,7 +115,7 @@ def _opened(file: Path) -> Generator[BinaryIO]:
 @contextmanager
 def _to_ourselves(place: Path) -> Generator[None]:
     """Keep out whoever would make the home, restore it or start a daemon on it meanwhile."""
-    if not place.exists():
+    if not _filled(place):
         yield
         return
     with ExitStack() as held:
@@ -154,10 +164,8 @@ def _in_use(place: Path, by: str) -> Conflict:
 def _unpacked(archive: BinaryIO, new: Path) -> Manifest:
     """Unpack it, and check that everything is there as the backup says."""
     digests = unpack(archive, new, most_bytes=int(free_bytes(new) * _USABLE))
-    if digests.pop(MANIFEST, None) is None or (new / MANIFEST).stat().st_size > _MOST_MANIFEST:
-        raise ArchiveRefused(f"The archive has no {MANIFEST}.")
-    manifest = Manifest.read((new / MANIFEST).read_bytes())
-    (new / MANIFEST).unlink()
+    manifest = _manifest(new / MANIFEST)
+    del digests[MANIFEST]
     for name in sorted(digests.keys() ^ manifest.members.keys()):
         what = "is missing" if name in manifest.members else "was added"
         raise ArchiveRefused(f"The member {name!a} {what}.")
@@ -167,6 +175,15 @@ def _unpacked(archive: BinaryIO, new: Path) -> Manifest:
     if not digests.get(manifest.database):
         raise ArchiveRefused("The archive has no database.")
     _check_database(new / manifest.database, manifest)
+    return manifest
+
+
+def _manifest(file: Path) -> Manifest:
+    """Take what the backup says about itself out of the new home."""
+    if file.is_symlink() or not file.is_file() or file.stat().st_size > _MOST_MANIFEST:
+        raise ArchiveRefused(f"The archive has no {MANIFEST}.")
+    manifest = Manifest.read(file.read_bytes())
+    file.unlink()
     return manifest
 
 
@@ -213,8 +230,8 @@ def _put(new: Path, place: Path, now: int) -> Path | None:
         moved = replace_folder(new, place, aside)
     except OSError as error:
         raise HomeError(
-            f"{place} cannot be replaced: {error.strerror}. What was unpacked lies in {new}.",
-            way_out=f"move {place} away, and {new} into its place",
+            f"{place} cannot be replaced: {error.strerror}. The other home lies in {new}.",
+            way_out="openfang doctor, and put in place by hand the one that you want",
         ) from error
     return aside if moved else None
 

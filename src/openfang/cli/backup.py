@@ -49,9 +49,9 @@ def backup(file: File = "", /, *, as_json: Json = False) -> None:
             }
         )
     for reason in made.left_out[:_MOST_TOLD]:
-        note(f"not in it: {clean(reason)}")
+        note(f"not copied as it is: {clean(reason)}")
     if len(made.left_out) > _MOST_TOLD:
-        note(f"not in it: {len(made.left_out) - _MOST_TOLD} more, see --json")
+        note(f"not copied as it is: {len(made.left_out) - _MOST_TOLD} more, see --json")
     note("Whoever has this file has the node's keys: keep it as you keep the home.")
 
 

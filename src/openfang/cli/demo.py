@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openfang.app.attach import open_session
 from openfang.app.home import init_home
-from openfang.app.local import open_local
 from openfang.cli.audit import show_events, show_verification
 from openfang.cli.call import summary
 from openfang.cli.explain import show_explanation
@@ -45,7 +45,7 @@ def demo() -> None:
 
 
 async def _show(environ: Mapping[str, str]) -> None:
-    async with open_local(environ) as session:
+    async with open_session(environ) as session:
         await _allowed(session)
         await _refused(session)
         await _asked(session)

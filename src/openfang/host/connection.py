@@ -246,7 +246,6 @@ class Connection(HeadReader):
         exchange.waiting_for_100_continue = False
         if exchange.response_started:
             exchange.message_event.set()
-            self.flow.resume_writing()
             self.close()
         else:
             exchange.refuse(refusal)

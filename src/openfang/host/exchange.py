@@ -33,8 +33,6 @@ class Exchange(RequestResponseCycle):
             self._failed(error)
         else:
             self._ended()
-        finally:
-            self.on_response = _nothing
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer in the app's place, for the last time on this connection."""
@@ -64,7 +62,6 @@ class Exchange(RequestResponseCycle):
         if self.response_complete or self.disconnected:
             return
         if self.response_started:
-            self.disconnected = True
             self.transport.close()
         else:
             self.refuse(refusal)
@@ -77,7 +74,3 @@ def _is_being_cancelled() -> bool:
     """Whether somebody cancels this request, and not the app something of its own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _nothing() -> None:
-    """Do nothing: the connection may be at another request by now."""

@@ -36,11 +36,12 @@ def holders_below(folder: Path) -> list[Holder]:
 
 def lock_holder(file: Path) -> Holder | None:
     """Find who holds a lock on this file, if that process can be seen from here."""
-    inode = str(file.stat().st_ino)
-    for line in Path("/proc/locks").read_text().splitlines():
-        words = line.split()
-        if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode and int(words[4]) > 0:
-            return _holder(int(words[4]))
+    with suppress(OSError):
+        inode = str(file.stat().st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, kind, _, _, pid, place, *_ = line.split()
+            if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(pid) > 0:
+                return _holder(int(pid))
     return None
 
 

@@ -23,10 +23,10 @@ def replace_folder(new: Path, place: Path, aside: Path) -> bool:
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
     else:
-        _sync_parent(place)
+        sync_parent(place)
         return False
     _change_places(new, place, aside)
-    _sync_parent(place)
+    sync_parent(place)
     return True
 
 
@@ -65,7 +65,8 @@ def sync_below(folder: Path) -> None:
         os.close(handle)
 
 
-def _sync_parent(path: Path) -> None:
+def sync_parent(path: Path) -> None:
+    """Make a name survive a loss of power."""
     handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -95,12 +94,14 @@ class TreeCopy:
                 self._pack(path, file)
 
     def _link(self, folder: int, name: str, path: str) -> None:
-        with suppress(FileNotFoundError, OSError):
+        try:
             target = os.readlink(name, dir_fd=folder)
-            if stays_inside(path, target):
-                self.packer.link(path, target)
-            else:
-                self.left_out.append(f"{path} is a link that leads out")
+        except OSError:  # it is none any more
+            return
+        if stays_inside(path, target):
+            self.packer.link(path, target)
+        else:
+            self.left_out.append(f"{path} is a link that leads out")
 
     def _opened(self, folder: int, name: str, path: str, flags: int) -> int | None:
         """Open it, unless it is gone or not for us; what the home itself needs must be there."""

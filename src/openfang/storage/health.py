@@ -23,7 +23,8 @@ def damage(database: Database) -> str:
 
 def schema_version(database: Database) -> int:
     """The number of the last migration that was applied."""
-    return int(database.read("SELECT MAX(number) FROM migrations")[0][0] or 0)
+    sql = "SELECT CAST(MAX(number) AS INTEGER) FROM migrations"
+    return int(database.read(sql)[0][0] or 0)
 
 
 def last_record(database: Database) -> int:
@@ -33,7 +34,8 @@ def last_record(database: Database) -> int:
 
 def chain_head(database: Database, node: str) -> Head:
     """The end of a node's chain."""
-    sql = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
+    hash_of_any_type = "COALESCE(CAST(hash AS BLOB), x'')"
+    sql = f"SELECT seq, {hash_of_any_type} FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"  # noqa: S608 - a constant
     rows = database.read(sql, (node,))
     return Head(*rows[0]) if rows else GENESIS
 

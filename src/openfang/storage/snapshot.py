@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COPY_SECONDS = 600.0
-_STEPS = 20_000
+_STEPS = 5_000
 
 
 class Stopped(HomeError):  # noqa: N818 - it reads as what it is
