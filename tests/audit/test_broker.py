@@ -75,6 +75,35 @@ async def test_an_ending_whose_caller_went_away_while_it_failed_is_owed(tmp_path
         assert open_calls(app) == 0
 
 
+async def test_an_ending_whose_caller_went_away_behind_a_debt_is_owed_too(tmp_path: Path) -> None:
+    held = Held()
+    running, go = anyio.Event(), anyio.Event()
+
+    async def waits(_: Mapping[str, Any]) -> str:
+        running.set()
+        await go.wait()
+        return "ran"
+
+    waiting = TableSource(Kind.MCP, "slow", {"waits": (LOW, waits)})
+    async with open_test_app(tmp_path / "home", sources=[waiting, source(held)]) as app:
+        held.path = app.parts.database.path
+        broker = app.parts.broker
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(app.call, "mcp:slow:waits")
+            await running.wait()
+            held.take()
+            broker._owed += broker.unit([Record(event="spec_frozen")]).lines
+            go.set()
+            with anyio.fail_after(30):
+                while broker._owed:
+                    await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        assert [line.event for line in broker._owed] == ["tool_invocation_end"]
+        held.release()
+        assert (await app.call("mcp:demo:echo")).text == "x"
+        assert open_calls(app) == 0
+
+
 async def test_what_is_owed_survives_a_unit_that_breaks_a_rule(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfang.app.build import Parts, build
-from openfang.app.home import Home, init_home
+from openfang.app.home import init_home
 from openfang.app.lifespan import open_app
+from openfang.app.paths import Home
 from openfang.app.verify import Verification, verify
 from openfang.audit.chain import digest
 from openfang.core.events import AuditEvent, Record

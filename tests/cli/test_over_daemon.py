@@ -256,3 +256,22 @@ def test_a_tool_that_calls_itself_reaches_the_depth_limit_over_a_daemon(
         "SELECT DISTINCT context->>'trace' AS trace FROM task_audits WHERE trace <> ''"
     )
     assert len(traces) == 1
+
+
+@pytest.mark.requirement("C2.9")
+def test_a_reload_takes_a_good_file_and_refuses_a_bad_one_with_its_line(fresh: Cli) -> None:
+    config = fresh.home / "config.toml"
+    before = config.read_text()
+    assert fresh("config", "reload", "--json").json is None
+    with serving(fresh):
+        config.write_text(before + '[tools]\ndisabled = ["system_time"]\n')
+        assert fresh("config", "reload", "--json").json["state"]["state"] == "in force"
+        assert fresh.call("system_time").json["rule"] == "tool_disabled"
+        config.write_text(before + "[tools]\ntimeout_secs = true\n")
+        refused = fresh("config", "reload", "--json")
+        status = fresh("status", "--json").json["config"]
+        assert (refused.code, refused.json["status"]) == (1, 422)
+        assert "config.toml:" in refused.json["detail"]
+        assert (status["state"], status["problems"][0]["key"]) == ("rejected", "tools.timeout_secs")
+        assert status["problems"][0]["line"] == len(before.splitlines()) + 2
+        assert fresh.call("system_time").json["rule"] == "tool_disabled"

@@ -85,6 +85,35 @@ def test_only_the_secret_is_replaced(kind: str, secret: str) -> None:
     assert looks_secret(f"x {secret}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(secret for _, secret in SECRETS),
+        *("".join(parts) for _, *parts in INSIDE),
+        "write to ada@example.org",
+        "DE89 3704 0044 0532 0130 00",
+        "4111 1111 1111 1111",
+        "+49 30 901820",
+        "the words of the store",
+        r"\u0041KIA",
+    ],
+)
+def test_nothing_that_must_be_looked_at_seems_plain(text: str) -> None:
+    redactor = Redactor(KEY, ["of the store"])
+    assert not redactor.is_plain(text.encode())
+    assert not redactor.is_plain(f"x\n{text}\ny".encode())
+    assert redactor.is_plain(b"nothing of the kind")
+
+
+@given(st.text(max_size=60), st.sampled_from([secret for _, secret in SECRETS]), st.text())
+@settings(max_examples=100)
+def test_what_seems_plain_is_plain(before: str, secret: str, after: str) -> None:
+    for text in (before, before + secret[: len(after)], before + secret + after):
+        if PLAIN.is_plain(text.encode("utf-8", "surrogatepass")):
+            assert not PLAIN.contains_secret(text)
+            assert not is_personal(text)
+
+
 @pytest.mark.parametrize(("kind", "before", "secret", "after"), INSIDE)
 def test_what_stands_around_a_secret_stays(kind: str, before: str, secret: str, after: str) -> None:
     redacted = PLAIN.text(before + secret + after)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from openfang.app.build import Parts
     from openfang.app.paths import Home
     from openfang.app.server import Served
+    from openfang.config.node import Server
 
 ServeApp: TypeAlias = "Callable[[Parts, anyio.Event, Mapping[str, str]], Served]"
-LIMITS: Final = ServerLimits()
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("openfang.daemon")
 
@@ -65,7 +65,6 @@ async def run_daemon(
 ) -> None:
     """Serve a home until told to end."""
     _require(home)
-    raise_file_limit(LIMITS.connections)
     environ = {**environ, "OPENFANG_LISTEN": wishes.listen} if wishes.listen else environ
     orders = _Orders(home.path)
     async with only_daemon(home.path):
@@ -73,6 +72,7 @@ async def run_daemon(
             async with open_app(home, environ) as parts:
                 last.enter_context(_logging(parts, environ, wishes.log_file))
                 await sign_head(parts)
+                raise_file_limit(parts.config.server.connections)
                 listener = await _bound(*parts.config.listen, any_port=wishes.any_port)
                 serving = _Serving(parts, listener, orders, wishes.told)
                 await serving.run(serve_app(parts, orders.stop, environ))
@@ -112,6 +112,16 @@ async def _bound(host: str, port: int, *, any_port: bool) -> Listener:
         ) from error
 
 
+def _limits(server: Server) -> ServerLimits:
+    return ServerLimits(
+        connections=server.connections,
+        head_seconds=server.head_secs,
+        body_seconds=server.body_secs,
+        idle_seconds=server.idle_secs,
+        drain_seconds=server.drain_secs,
+    )
+
+
 class _Orders:
     """What signals tell the process to do."""
 
@@ -147,6 +157,7 @@ class _Orders:
             os._exit(128 + number)
         _log.info("%s: no more calls; those in flight end first", number.name)
         self.stop.set()
+        remove(self._home)  # the port is free from now on: nobody may send a key there
 
     def _hang_up(self) -> None:
         """Reload, unless it only means that the terminal which it was started from has gone."""
@@ -179,7 +190,8 @@ class _Serving:
         answering, stop = anyio.Event(), self.orders.stop
         reloading = partial(self.orders.reloading, served.reloader.try_again)
         async with beside(partial(self._announce, answering), reloading, *served.watches):
-            await serve(served.app, self.listener, LIMITS, stop=stop, ready=answering.set)
+            limits = _limits(self.parts.config.server)
+            await serve(served.app, self.listener, limits, stop=stop, ready=answering.set)
 
     def _warn(self) -> None:
         host, port = self.listener.address

@@ -31,6 +31,16 @@ async def read_status(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
     return await to_thread.run_sync(_at_rest, home, environ, found)
 
 
+async def reload_config(home: Home, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """Let the daemon read its configuration anew; none runs, none is told."""
+    found = await look(home.path)
+    if not isinstance(found, Found):
+        return None
+    secret = await to_thread.run_sync(credential, home, environ)
+    async with Loopback(found.url, headers=[("Authorization", f"Bearer {secret}")]) as client:
+        return await Asking(client).act("POST", "/api/config/reload", dict[str, Any], {})
+
+
 def _running(home: Home, found: Found) -> dict[str, Any]:
     return {
         "running": True,

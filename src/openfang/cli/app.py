@@ -90,6 +90,7 @@ _GROUPS = {
             "check": ("config:check_config", "Find every mistake, with file, line and key."),
             "show": ("config:show_config", "Show what is in force, without secrets."),
             "schema": ("config:schema", "Print the JSON Schema of all keys."),
+            "reload": ("reload:reload_config", "Let the daemon read it anew."),
             "path": ("config:path", "Tell where the file is."),
         },
     ),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from openfang.config.documents import Document, read_document
 from openfang.config.fields import Folders, Section
-from openfang.config.home import find_home as find_home  # noqa: PLC0414 - moved
 from openfang.config.home import user_home
 from openfang.config.merge import Merged, frozen
 from openfang.config.models import Config, Place
