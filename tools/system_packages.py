@@ -11,7 +11,14 @@ import shutil
 import subprocess
 import sys
 
-PROGRAMS = {"unshare": "util-linux", "ip": "iproute2", "tmux": "tmux", "mount": "mount"}
+PROGRAMS = {
+    "bwrap": "bubblewrap",
+    "curl": "curl",
+    "ip": "iproute2",
+    "mount": "mount",
+    "tmux": "tmux",
+    "unshare": "util-linux",
+}
 
 
 def main() -> int:

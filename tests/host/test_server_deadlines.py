@@ -67,15 +67,15 @@ async def test_a_byte_now_and_then_buys_no_time(beginning: bytes) -> None:
     async with serving(Echo(), QUICK) as server, anyio.create_task_group() as group:
         client = await server.client()
         await client.send(beginning)
-        group.start_soon(_dribble, client, server)
+        group.start_soon(_dribble, client, server, b"x")
         assert (await client.answer()).status == 408
         await client.rest()
         group.cancel_scope.cancel()
 
 
-async def _dribble(client: Client, server: Serving) -> None:
+async def _dribble(client: Client, server: Serving, what: bytes) -> None:
     while True:
-        client.writer.write(b"x")
+        await client.send(what)
         await server.beats(1)
 
 
@@ -95,6 +95,7 @@ async def test_half_a_body_after_the_answer_began_ends_the_answer() -> None:
         whole = await client.rest()
         assert whole.endswith(b"5\r\nbegun\r\n")
         await gone.wait()
+        assert len(server.crowd.leaving) == 1
 
 
 async def test_a_large_upload_that_makes_progress_is_not_cut() -> None:
@@ -164,6 +165,30 @@ async def test_the_rest_of_a_body_is_read_past_if_it_comes_and_not_waited_for_lo
         assert await stops.rest() == b""
 
 
+async def test_an_upload_that_goes_on_after_its_answer_is_not_read_for_ever() -> None:
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        await answer(send, b"enough", 413)
+
+    async with serving(app, QUICK) as server:
+        client = await server.client()
+        assert (await client.ask(post(b"")[:-5] + b"9" * 15 + b"\r\n\r\n")).status == 413
+        with pytest.raises(ConnectionError):
+            await _dribble(client, server, b"x" * 16_384)
+
+
+async def test_who_waits_for_a_second_answer_has_waited_for_us() -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        body = await read_body(receive)
+        if body == b"slow":
+            await server.beats(3 * server.crowd.idle)
+        await answer(send, body or b"")
+
+    async with serving(app, QUICK) as server:
+        client = await server.client()
+        await client.send(post(b"fast") + post(b"slow") + post(b"last"))
+        assert [(await client.answer()).body for _ in range(3)] == [b"fast", b"slow", b"last"]
+
+
 async def test_who_stops_reading_a_long_answer_is_cut_off() -> None:
     gone = anyio.Event()
 
@@ -180,6 +205,28 @@ async def test_who_stops_reading_a_long_answer_is_cut_off() -> None:
         await client.send(GET)
         await gone.wait()
         await server.nobody()
+
+
+async def test_who_reads_a_long_answer_slowly_is_not_cut_off() -> None:
+    parts = 400
+
+    async def app(_: Scope, __: Receive, send: Send) -> None:
+        await send(START)
+        for ___ in range(parts):
+            await stream(send, b"x" * 65_536)
+        await send({"type": "http.response.body"})
+
+    async with serving(app, replace(QUICK, drain_seconds=20.0)) as server:
+        client = await server.client()
+        await client.send(GET)
+        reply = await client.answer(head_only=True)
+        assert reply.headers["transfer-encoding"] == "chunked"
+        early = bytearray()
+        for _ in range(4 * server.crowd.body):
+            early += await client.reader.readexactly(655_360)
+            await server.beats(1)
+        server.stop.set()
+        assert (early + await client.rest()).count(b"x") == parts * 65_536
 
 
 async def test_a_thousand_half_sent_requests_keep_nobody_out() -> None:

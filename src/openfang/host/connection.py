@@ -81,7 +81,7 @@ class Connection(HeadReader):
         """
         if self.phase is LEAVING:
             return
-        unread = self.surplus or self.phase in {HEAD, BODY}
+        unread = self.surplus or self.flow.read_paused or self.phase in {HEAD, BODY}
         self.phase = LEAVING
         self.since = self.crowd.beat
         self.crowd.leave(self)
@@ -168,7 +168,7 @@ class Connection(HeadReader):
     def on_message_complete(self) -> None:
         """From here on it is our turn."""
         exchange = self.cycle
-        self.phase = IDLE if exchange.keep_alive else DEAF
+        self.phase = IDLE
         if exchange.response_complete:
             self.since = self.crowd.beat
             return

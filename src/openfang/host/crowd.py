@@ -53,7 +53,7 @@ class Crowd(ServerState):
         self.body = self._beats(limits.body_seconds)
         self.idle = self._beats(limits.idle_seconds)
         self.drain_seconds = limits.drain_seconds
-        self.linger = self._beats(_LINGER_SECONDS)
+        self.linger = self._beats(min(_LINGER_SECONDS, limits.head_seconds))
         self.bytes_per_beat = int(_BYTES_PER_SECOND * self.period)
         self.beat = 0
         # In the order in which they began to wait for their client.

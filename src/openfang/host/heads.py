@@ -84,8 +84,6 @@ class HeadReader(HttpToolsProtocol):
         """Begin a scope."""
         if self.phase is IDLE:
             self.begin_head(midway=True)
-        elif self.phase is DEAF:
-            raise Refused(malformed("Data after the last request"))
         self.hosts = 0
         super().on_message_begin()
 

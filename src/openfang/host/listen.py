@@ -14,6 +14,7 @@ from openfang.core.errors import ConfigError, Conflict
 
 BACKLOG: Final = 2048
 _ATTEMPTS: Final = 8
+_UNSENT: Final = 131_072
 # Descriptors for the database, logs, children and connections to others.
 _RESERVE: Final = 512
 _WAY_OUT: Final = "change api_listen, or OPENFANG_LISTEN; port 0 picks a free one"
@@ -98,6 +99,8 @@ def _socket(host: str, port: int) -> socket.socket:
         if family is socket.AF_INET6:
             # One address has one spelling: no IPv4 client arrives as ::ffff:a.b.c.d.
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # The kernel would take megabytes for a client that reads nothing, and so hide it.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         made.setblocking(False)  # noqa: FBT003 - the library's signature
         made.bind((host, port))
         made.listen(BACKLOG)

@@ -82,7 +82,7 @@ INTERNAL: Final = Refusal(
     way_out="ask the operator of the node to read its log",
 )
 NO_UPGRADE: Final = Refusal(
-    status=501,
+    status=400,
     code="no_upgrade",
     detail="This server speaks HTTP/1.1 and changes to no other protocol",
     way_out="send the request without Upgrade, and never CONNECT",
