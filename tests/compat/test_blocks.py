@@ -39,7 +39,6 @@ TO_COME = {
     "A2aClient",
     "A2aTaskStore",
     "build_agent_card",
-    "find_daemon",
 }
 
 
