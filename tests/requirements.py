@@ -130,7 +130,7 @@ REQUIREMENTS = (
         "Reload: under 200 calls in flight, adding, removing and changing one server each"
         " loses none; only the changed server restarts; a bad file leaves the old one in "
         "force and shows in `status` and `config check` with file and line.",
-        open="daemon, import and A2A",
+        open="MCP servers",
     ),
     Requirement(
         "C3.1",
@@ -648,13 +648,13 @@ REQUIREMENTS = (
         "requires). `auth.require_key = false` gives the seed's behaviour of an unset "
         "`api_key`: accepted only while listening on loopback, with a warning at every "
         "start, and callers then have the scope of `local-mcp`, never admin.",
-        open="HTTP API",
+        open="A2A, OAuth and the page",
     ),
     Requirement(
         "C12.2",
         "Host and Origin are checked; bodies are bounded; slow senders are cut off; "
         "errors are RFC 9457 problems (JSON-RPC errors where the answer is an envelope).",
-        open="HTTP API",
+        open="JSON-RPC envelopes",
     ),
     Requirement(
         "C12.3",
@@ -663,12 +663,11 @@ REQUIREMENTS = (
         "CELLS`; load tests and benches raise them), costs by route as data (message 30, "
         "call 5, health 1); the 501st cell gets 429; a wait of `Retry-After` is enough, "
         "one second less is not; failed sign-ins are limited before the key is looked up.",
-        open="HTTP API",
     ),
     Requirement(
         "C12.4",
         "`/v1/chat/completions` and `/v1/models` offer the agents to OpenAI clients.",
-        open="HTTP API",
+        open="agents",
     ),
     Requirement(
         "C12.5",
@@ -678,7 +677,6 @@ REQUIREMENTS = (
         "refusal is a problem with `rule`, `gates` and `way_out`: 403 (404 unknown or "
         "hidden, 422 arguments, 429 guard, 202 parked). `{id}` is any name of C1.5, "
         "percent-encoded. `--json` on the CLI prints the same object.",
-        open="HTTP API",
     ),
     Requirement(
         "C13.1",
@@ -729,7 +727,7 @@ REQUIREMENTS = (
     Requirement(
         "C14.3",
         "Prometheus `/metrics`; OpenTelemetry traces and metrics by the GenAI and MCP conventions.",
-        open="daemon and MCP client",
+        open="OpenTelemetry",
     ),
     Requirement(
         "C15.1",
@@ -792,7 +790,7 @@ REQUIREMENTS = (
         "C18.1",
         "Named keys with scopes (edges, toolsets, agents, admin), expiry and limits, "
         "stored as HMACs, shown once.",
-        open="HTTP keys and OAuth",
+        open="toolsets and agents",
     ),
     Requirement(
         "C18.2",

@@ -152,6 +152,19 @@ def test_a_torn_last_line_of_the_second_place_is_no_finding(log: Log) -> None:
     assert log.verify().intact
 
 
+def test_a_torn_line_of_the_second_place_does_not_spoil_the_next_one(log: Log) -> None:
+    with log.checkpoints.open("ab") as file:
+        file.write(b'{"node": "n", "seq":')
+
+    async def go_on() -> None:
+        async with open_app(log.home, {}) as parts:
+            await fill(parts, 5)
+
+    anyio.run(go_on)
+    log.execute("DELETE FROM checkpoints", "DELETE FROM audit WHERE seq > 23")
+    assert log.kinds() == {"cut"}
+
+
 def test_a_log_that_goes_on_stays_intact(log: Log) -> None:
     async def go_on() -> None:
         async with open_app(log.home, {}) as parts:

@@ -7,11 +7,11 @@ LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
 COMPAT = "tests/compat/"
+API = "tests/edges/api/"
 
 TOPICS = frozenset(
     {
         "a2a",
-        "daemon",
         "issuer",
         "mcp servers",
         "nodes",
@@ -38,17 +38,17 @@ _TOOLSET_KEYS = ("servers", "tools", "agents", "prefix", "rename", "descriptions
 BEHAVIOUR: dict[str, str] = {
     "api_key": f"{SETTINGS}test_api_key_is_a_named_key_without_admin",
     "api_listen": f"{LOAD}test_the_environment_overrides_where_the_node_listens",
-    "public_url": "open: a2a",
-    "log_level": "open: daemon",
+    "public_url": f"{API}test_origins.py::test_the_public_address_is_a_name_and_a_page_of_the_node",
+    "log_level": f"{API}test_reload.py::test_the_log_level_changes_what_is_logged",
     "include": f"{LOAD}test_included_files_join_their_tables_and_servers",
     **{f"mcp_servers[].{key}": "open: mcp servers" for key in _SERVER_KEYS},
     **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
     **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.burst": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
-    "limits.costs.message": "open: daemon",
+    "limits.costs.message": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
     "limits.costs.call": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
-    "limits.costs.health": "open: daemon",
+    "limits.costs.health": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
     "policy.profile": f"{SETTINGS}test_profile_decides_whether_a_person_may_stand_in_for_a_plan",
     "policy.blacklist": f"{SETTINGS}test_blacklist_holds_for_everybody",
     "plugins.gates": f"{COMPAT}test_plugin_gates.py::test_a_gate_from_a_file_refuses",
@@ -64,7 +64,7 @@ BEHAVIOUR: dict[str, str] = {
     "approvals.webhook.url": "open: webhook",
     "approvals.webhook.secret": "open: webhook",
     "approvals.webhook.allow_private": "open: webhook",
-    "auth.require_key": "open: daemon",
+    "auth.require_key": f"{API}test_keys.py::test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_admin",
     **{f"auth.issuer.{key}": "open: issuer" for key in ("url", "audience", "jwks_url")},
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
     "secrets.keyring": "tests/host/test_secrets.py::test_the_systems_keyring_can_hold_the_key",

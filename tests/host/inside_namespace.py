@@ -27,7 +27,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from openfang.core.errors import CallTimedOut
-from openfang.host.http import FetchFailed, HttpClient, Request, Response, _Dial
+from openfang.host.http import FetchFailed, HttpClient, Request, Response
+from openfang.host.resolve import Dial
 from openfang.safety.urls import AddressRefused
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ async def test_the_systems_own_resolver_is_checked_too() -> None:
 def test_the_socket_itself_refuses_what_nobody_checked() -> None:
     for address, allow_private in (("127.0.0.1", False), (METADATA, True)):
         with pytest.raises(AddressRefused):
-            _Dial(allow_private)((socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, 80)))
+            Dial(allow_private)((socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, 80)))
 
 
 async def test_a_packed_bomb_is_cut_at_the_limit_without_being_unpacked() -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from openfang.app.paths import Home
+    from openfang.app.servers import Servers
     from openfang.config.models import Config
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
@@ -91,6 +92,7 @@ class Parts:
     checks: dict[str, Callable[[Call], Deny | None]]
     sinks: Sinks
     readers: CapacityLimiter
+    servers: Servers | None = None
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
@@ -101,6 +103,11 @@ class Parts:
         records = [_held(tool, held[tool]) for tool in held if tool not in known]
         if records:
             self.writer.write_blocking(self.broker.unit(records))
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Let a source go: its tools are listed no longer."""
+        self.sources.pop((kind, name), None)
+        self.registry.replace_source(f"{kind.value}:{name}", ())
 
     def close(self) -> None:
         """Give every file back."""

@@ -25,6 +25,7 @@ class Doors:
 
     clock: Clock
     quota: Quota
+    failing: Quota = _FAILURES
     addresses: Limiter = field(default_factory=Limiter)
     failures: Limiter = field(default_factory=Limiter)
     _welcome: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
@@ -45,7 +46,7 @@ class Doors:
         So a stranger at the same address cannot lock out who has the right key.
         """
         now = self.clock.monotonic()
-        charge = self.failures.look(address, 1, _FAILURES, now)
+        charge = self.failures.look(address, 1, self.failing, now)
         if isinstance(charge, Limited) and _mark(address, secret) not in self._welcome:
             raise GuardTripped(
                 f"Too many keys from {address} were not known.",
@@ -58,7 +59,7 @@ class Doors:
         """Remember how it went."""
         if not known:
             self._welcome.pop(_mark(address, secret), None)
-            self.failures.charge(address, 1, _FAILURES, self.clock.monotonic())
+            self.failures.charge(address, 1, self.failing, self.clock.monotonic())
             return
         mark = _mark(address, secret)
         if mark not in self._welcome:

@@ -42,7 +42,7 @@ _TICK_SECONDS = 0.1
 _TICKS_TO_LOOK_AGAIN = 10
 _TICKS_TO_HEALTH = 100
 _AT_ONCE = 500
-_MOST_WAITING = 1_000_000
+_MOST_WAITING = 4_000_000
 _ENDS_ACCESS = frozenset({KEY_REVOKED, CONFIG_RELOADED})
 _KINDS = {
     TOOL_INVOCATION_START: "call",
@@ -77,15 +77,16 @@ class _Listener:
     ended: bool = False
 
     def put(self, text: bytes) -> None:
-        """Leave something to be sent; who does not take it in time is cut off."""
+        """Leave something to be sent; who has not taken what came before is cut off."""
         if self.ended:
+            return
+        if self.size > _MOST_WAITING and self.serving is not None:
+            self.end()
+            self.serving.cancel()
             return
         self.waiting.append(text)
         self.size += len(text)
         self.wake.set()
-        if self.size > _MOST_WAITING and self.serving is not None:
-            self.end()
-            self.serving.cancel()
 
     async def take(self) -> bytes:
         """Wait for what is to be sent next."""
@@ -160,7 +161,8 @@ class Feed:
     async def _look(self, tick: int) -> None:
         if tick % _TICKS_TO_LOOK_AGAIN == 0:
             self._dismiss()
-        while self._pass_on() == _AT_ONCE:  # noqa: ASYNC110 - others get their turn meanwhile
+        newest = last_number(self._database)
+        while self._pass_on() and self._last < newest:  # noqa: ASYNC110 - others get their turn
             await asyncio.sleep(0)
         if tick % _TICKS_TO_HEALTH == 0:
             self._send_to_all(self._health_event(self._last))
@@ -171,10 +173,10 @@ class Feed:
             if not listener.still():
                 listener.end()
 
-    def _pass_on(self) -> int:
+    def _pass_on(self) -> bool:
         rows = recent(self._database, self._last, _AT_ONCE)
         if not rows:
-            return 0
+            return False
         if any(row[3] in _ENDS_ACCESS for row in rows):
             self._dismiss()
         told = [_told(row) for row in rows]
@@ -185,7 +187,7 @@ class Feed:
                 listener.put(everything)
             elif own := _of(told, listener.only, listener.after):
                 listener.put(own)
-        return len(rows)
+        return True
 
     def _send_to_all(self, text: bytes) -> None:
         for listener in self._listening:
@@ -201,8 +203,8 @@ class Feed:
         yield b"retry: 1000\n" + self._health_event(seen)
         while rows := recent(self._database, seen, _AT_ONCE):
             seen = rows[-1][1]
-            yield _of(map(_told, rows), who.only, 0) or b"id: %d\n\n" % seen
-            if len(rows) == _AT_ONCE and not _paid(who):
+            yield _of(map(_told, rows), who.only, 0) + b"id: %d\n\n" % seen
+            if seen < newest and not _paid(who):
                 return
             await asyncio.sleep(0)
         with self._joined(who, seen) as listener:

@@ -14,6 +14,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.build import Parts, build
+from openfang.app.servers import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
@@ -45,8 +46,9 @@ async def open_app(
     try:
         await end_interrupted(parts)
         seal = _Seal(parts, parts.writer.head.seq)
+        parts.servers = Servers(parts, environ)
         try:
-            async with beside(seal.watch, parts.sinks.run):
+            async with beside(seal.watch, parts.sinks.run, parts.servers.run):
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):
@@ -144,12 +146,14 @@ class _Seal:
             due = anyio.Event()
             await self.sign()
 
-    async def sign(self) -> None:
+    async def sign(self) -> bool:
         """Sign the head if it moved. What cannot be kept now (a full disk) is signed later."""
         try:
             await self._sign()
         except (OSError, OpenFangError) as error:
             _log.error("No checkpoint could be kept: %s", error)
+            return False
+        return True
 
     async def _sign(self) -> None:
         head = self.parts.writer.head
@@ -166,9 +170,9 @@ class _Seal:
 
     async def close(self) -> None:
         """Sign what is left, and say that every call of ours has ended."""
-        await self.sign()
+        signed = await self.sign()
         process = self.parts.broker.process
         # A call without its ending is left to the next start, which ends it as interrupted.
-        if process.known and not self.parts.broker.unfinished:
+        if signed and process.known and not self.parts.broker.unfinished:
             with suppress(AuditUnavailable):
                 await self.parts.broker.append((), (process.end(),))

@@ -26,10 +26,11 @@ from openfang.core.trace import Chain
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
 from openfang.policy.context import NO_WISH, Wish, bind
-from openfang.storage.log import query, rows, search
+from openfang.storage.log import batch, query, rows, search
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from openfang.app.build import Parts
     from openfang.core.calls import Caller
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
     from openfang.core.log import Search, Table, Verification
     from openfang.core.results import Result
     from openfang.core.tools import Risk, Tool
+    from openfang.storage.log import LogRow
 
 T = TypeVar("T")
 _MOST_QUESTIONS = 1000
-_EVENTS_AT_ONCE = 500
+_ONE_SHOT = "cli"
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
@@ -53,18 +55,20 @@ class Local:
     parts: Parts
     caller: Caller
     chain: Chain
-    edge: str = "cli"
+    edge: str = _ONE_SHOT
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
     ) -> Result:
         """Take the one path."""
+        await self._offered(tool)
         return await self.parts.pipeline.invoke(self.make(tool, arguments, options))
 
     async def explain(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
     ) -> Explanation:
         """Decide, and do nothing."""
+        await self._offered(tool)
         return await explain(self.parts.pipeline, self.make(tool, arguments, options))
 
     def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
@@ -101,15 +105,25 @@ class Local:
         disabled: bool = False,
     ) -> Sequence[Tool]:
         """List what this caller can see, by wire name; `disabled` adds what it cannot use."""
+        await self._offered()
         return self.parts.catalog.list(
             self.caller, kind=kind, risk=risk, tag=tag, disabled=disabled
         )
 
     async def tool(self, name: str) -> tuple[Tool, str]:
         """Find a tool by any name, and how one that is held back differs from what was accepted."""
+        await self._offered(name)
         tool = self.parts.catalog.find(self.caller, name)
         held = self.parts.registry.snapshot.held.get(tool.id)
         return tool, held.diff if held else ""
+
+    async def _offered(self, name: str = "") -> None:
+        """Let servers connect before their tools are missed; a daemon has done so long before."""
+        servers = self.parts.servers
+        if self.edge != _ONE_SHOT or servers is None:
+            return
+        if not name or self.parts.registry.find(name) is None:
+            await servers.settled()
 
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
@@ -179,13 +193,12 @@ class Local:
 
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
-        found = await self._read(search, self.parts.database.path, wanted)
-        return [AuditEvent.of(row) for row in found]
+        return await self._read(_found, self.parts.database.path, wanted)
 
     async def after(self, seq: int) -> AsyncIterator[AuditEvent]:
         """Read every entry after this one, in order."""
-        events = map(AuditEvent.of, rows(self.parts.database.path, after=seq))
-        while chunk := await self._read(_some, events):
+        found = rows(self.parts.database.path, after=seq)
+        while chunk := await self._read(_some, found):
             for event in chunk:
                 yield event
 
@@ -219,8 +232,12 @@ def _wish(options: Options) -> Wish:
     )
 
 
-def _some(events: Iterator[AuditEvent]) -> list[AuditEvent]:
-    return [event for _, event in zip(range(_EVENTS_AT_ONCE), events, strict=False)]
+def _found(path: Path, wanted: Search) -> list[AuditEvent]:
+    return [AuditEvent.of(row) for row in search(path, wanted)]
+
+
+def _some(found: Iterator[LogRow]) -> list[AuditEvent]:
+    return [AuditEvent.of(row) for row in batch(found)]
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.config")
 _LOOK_SECONDS = 1.0
 _SECOND = 1_000_000_000
-_AT_START = ("api_listen", "audit", "storage", "secrets", "plugins")
+_AT_START = ("api_listen", "server", "audit", "storage", "secrets", "plugins")
 Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
 
 

@@ -11,6 +11,7 @@ from openfang.app.doors import Doors
 from openfang.app.events import Feed
 from openfang.app.node import ServedNode
 from openfang.app.reload import Reloader
+from openfang.app.servers import Servers
 from openfang.app.telemetry import Readings, Telemetry
 from openfang.edges.api.app import Api
 from openfang.guard.rate import Quota
@@ -41,8 +42,11 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
 
     def applied(config: Config) -> None:
         doors.quota = _quota(config)
+        servers.apply(config)
         logging.getLogger("openfang").setLevel(config.log_level.upper())
 
+    servers = parts.servers or Servers(parts, environ)
+    servers.want()
     reloader = Reloader(parts=parts, environ=environ, applied=applied, telemetry=telemetry)
     parts.pipeline.observers = (*parts.pipeline.observers, telemetry)
     node = ServedNode(
@@ -67,7 +71,7 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
     return Readings(
         audit_records=lambda: parts.writer.head.seq,
         tools=lambda: len(parts.registry.snapshot.tools),
-        calls_in_flight=lambda: parts.broker.unfinished,
+        calls_in_flight=lambda: parts.broker.in_flight,
         approvals_pending=lambda: len(parts.approvals.store.pending(parts.clock.time_ns())),
         event_listeners=lambda: feed.listeners,
     )

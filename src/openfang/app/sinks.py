@@ -12,7 +12,6 @@ import os
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from anyio import to_thread
 from openfang.app.plugins import load_plugin
 from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
-from openfang.storage.log import rows
+from openfang.storage.log import batch, rows
 from openfang.storage.state import Settings, put_setting
 from openfang.storage.writer import Unit
 
@@ -39,7 +38,6 @@ _log = logging.getLogger("openfang.audit")
 _POLL_SECONDS = 0.25
 _SINK_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
-_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ class Sinks:
         if after >= self.writer.head.seq:
             return []
         found = rows(self.database.path, after=after, node=self.writer.node)
-        return [AuditEvent.of(row) for row in islice(found, _BATCH)]
+        return [AuditEvent.of(row) for row in batch(found)]
 
 
 def _moved(name: str, seq: int) -> tuple[str, Sequence[Any]]:

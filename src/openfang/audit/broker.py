@@ -89,6 +89,11 @@ class Broker:
         return numbers[-1]
 
     @property
+    def in_flight(self) -> int:
+        """How many calls have begun and not ended."""
+        return len(self._open)
+
+    @property
     def unfinished(self) -> bool:
         """Whether any call has no ending in the log yet."""
         return bool(self._open or self._owed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -49,11 +50,19 @@ class Notary:
     def _append(self, point: Checkpoint) -> None:
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         line = orjson.dumps(_as_json(point)) + b"\n"
-        handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        handle = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(handle, line)
+            # What a full disk cut off stays by itself: it must not spoil the line after it.
+            line = b"\n" + line if _is_torn(handle) else line
+            if os.write(handle, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
+
+
+def _is_torn(handle: int) -> bool:
+    size = os.fstat(handle).st_size
+    return size > 0 and os.pread(handle, 1, size - 1) != b"\n"
 
 
 def statement(point: Checkpoint) -> tuple[str, Sequence[Any]]:

@@ -18,6 +18,7 @@ from openfang.config.node import (
     Plugins,
     Policy,
     Secrets,
+    Server,
     Storage,
 )
 from openfang.config.peers import A2a, Node
@@ -81,6 +82,7 @@ class Config(Section):
     a2a: A2a = Field(default=A2a(), description="The agent-to-agent protocol.")
     nodes: tuple[Node, ...] = Field(default=(), description="Other nodes of ours.")
     limits: Limits = Field(default=Limits(), description="The rate of each key and each address.")
+    server: Server = Field(default=Server(), description="What a connection may take.")
     policy: Policy = Field(default=Policy(), description="How strictly the gates read.")
     plugins: Plugins = Field(default=Plugins(), description="The operator's own classes.")
     audit: Audit = Field(default=Audit(), description="The audit log.")

@@ -74,6 +74,26 @@ class Limits(Section):
     costs: Costs = Field(default=Costs(), description="Cells that one request takes.")
 
 
+class Server(Section):
+    """What a connection may take. Read at the start of the node."""
+
+    connections: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=1000, description="Connections at once; one more takes the place of an idle one."
+    )
+    head_secs: Seconds = Field(
+        default=10, description="Seconds in which the head of a request must come."
+    )
+    body_secs: Seconds = Field(
+        default=30, description="Seconds in which its body must come; a large one gets longer."
+    )
+    idle_secs: Seconds = Field(
+        default=75, description="Seconds for which a connection may wait for its next request."
+    )
+    drain_secs: Seconds = Field(
+        default=10, description="Seconds that calls in flight get when the node is told to end."
+    )
+
+
 class Policy(Section):
     """How strictly the gates read."""
 

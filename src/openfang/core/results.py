@@ -35,13 +35,17 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a tool answered. `is_error` is the tool's own word, not a failure of the call."""
+    """What a tool answered. `is_error` is the tool's own word, not a failure of the call.
+
+    `extra` is what a peer sent besides, and that we have no name for.
+    """
 
     content: tuple[Part, ...] = ()
     structured: Any = None
     is_error: bool = False
     labels: Labels = Labels.NONE
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     call_id: str = ""
     receipt: Receipt | None = None
 

@@ -7,21 +7,19 @@ imports aiohttp, a third of a second: do it when the first request is made.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
-import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
 import anyio
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from openfang.core.errors import CallTimedOut, SourceFailed
+from openfang.host.resolve import CheckedResolver, Dial, Resolve, system_resolve
 from openfang.safety.urls import (
     AddressRefused,
     Target,
@@ -34,15 +32,16 @@ from openfang.version import __version__
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from types import TracebackType
-
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MAX_REDIRECTS: Final = 5
 _CONNECTIONS: Final = 100
 _LONGEST_HEADER: Final = 16_384
 _MOST_HEADERS: Final = 128
 _CHUNK: Final = 65_536
+# Many servers hang up on a connection that was idle for 5 s: ours has to be the shorter patience.
+_IDLE: Final = 4.0
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _METHOD = re.compile(r"\A[A-Z]{1,16}\Z")
 _HEADER_NAME = re.compile(r"\A[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z")
@@ -92,58 +91,37 @@ class Response:
         return next((value for key, value in self.headers if key.lower() == wanted), None)
 
 
-async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system's resolver."""
-    loop = asyncio.get_running_loop()
-    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(answer[4][0]) for answer in answers]
+class Streaming:
+    """An answer whose body is still coming; to leave it early is to hang up."""
 
+    def __init__(self, answer: aiohttp.ClientResponse, target: Target) -> None:
+        self._answer = answer
+        self.status = answer.status
+        self.url = target.url
 
-@dataclass(frozen=True, slots=True)
-class _CheckedResolver(AbstractResolver):
-    """Resolves for one policy; an answer that may not be dialled refuses the whole name."""
+    def header(self, name: str) -> str | None:
+        """Find the first header of that name, in any case."""
+        return self._answer.headers.get(name)
 
-    ask: Resolve
-    allow_private: bool
+    def headers(self, name: str) -> Sequence[str]:
+        """Find all headers of that name, in any case."""
+        return self._answer.headers.getall(name, ())
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        addresses = await self._answers(host, port)
-        for address in addresses:
-            check_address(address, allow_private=self.allow_private, host=host)
-        return [_result(host, port, address) for address in addresses if _fits(address, family)]
-
-    async def _answers(self, host: str, port: int) -> Sequence[str]:
+    async def some(self) -> bytes:
+        """Wait for decoded bytes of the body; none are left when it gives none."""
         try:
-            addresses = await self.ask(host, port)
-        except OSError as error:
-            raise AddressRefused(f"{host} does not resolve: {error}", rule="unresolved") from error
-        if not addresses:
-            raise AddressRefused(f"{host} resolves to nothing", rule="unresolved")
-        return list(dict.fromkeys(addresses))
+            return await self._answer.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise FetchFailed(f"{self.url} broke off: {_in_words(error)}") from error
 
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
-
-
-def _fits(address: str, family: socket.AddressFamily) -> bool:
-    return family in {socket.AF_UNSPEC, _family(address)}
-
-
-def _result(host: str, port: int, address: str) -> ResolveResult:
-    return ResolveResult(
-        hostname=host,
-        host=address,
-        port=port,
-        family=_family(address),
-        proto=0,
-        flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-    )
+    async def whole(self, limit: int) -> bytes:
+        """Read the body to its end; one over the limit fails."""
+        body = bytearray()
+        while more := await self.some():
+            body += more
+            if len(body) > limit:
+                raise FetchFailed(f"{self.url} answered with more than {limit} bytes")
+        return bytes(body)
 
 
 class HttpClient:
@@ -154,9 +132,14 @@ class HttpClient:
     """
 
     def __init__(
-        self, *, resolve: Resolve = system_resolve, tls: ssl.SSLContext | None = None
+        self,
+        *,
+        resolve: Resolve = system_resolve,
+        tls: ssl.SSLContext | None = None,
+        connections: int = _CONNECTIONS,
     ) -> None:
         self._resolve = resolve
+        self._connections = connections
         self._tls = tls
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._stack = AsyncExitStack()
@@ -198,30 +181,61 @@ class HttpClient:
             target = following
         raise FetchFailed(f"{request.url} redirects more than {MAX_REDIRECTS} times")
 
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncGenerator[Streaming]:
+        """Make a request and hold its answer; the request's limit and timeout are the caller's.
+
+        A redirect that would turn the request into another one is not followed.
+        """
+        _check_request(request)
+        target = _parsed(request.url)
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._asked(request, target) as answer:
+                location = answer.headers.get("Location")
+                if answer.status not in _REDIRECTS or location is None:
+                    yield Streaming(answer, target)
+                    return
+            following = follow_reference(target, location)
+            changed = _redirected(request, answer.status, target, following)
+            if changed.method != request.method:
+                raise FetchFailed(f"{request.url} redirects with {answer.status}, to a GET")
+            request, target = changed, following
+        raise FetchFailed(f"{request.url} redirects more than {MAX_REDIRECTS} times")
+
     async def _ask(self, request: Request, target: Target) -> Response:
-        _check_target(request, target)
-        url = URL(target.url, encoded=True)
-        session = self._sessions[request.allow_private]
         try:
-            async with session.request(
-                request.method,
-                url,
-                headers=dict(request.headers),
-                data=None if request.body is None else io.BytesIO(request.body),
-                allow_redirects=False,
-            ) as answer:
+            async with self._asked(request, target) as answer:
                 body, truncated = await _bounded(answer, request.limit)
                 return _response(answer, target, body, truncated=truncated)
         except (aiohttp.ClientError, OSError) as error:
             raise FetchFailed(f"{target.url} failed: {_in_words(error)}") from error
 
+    @asynccontextmanager
+    async def _asked(
+        self, request: Request, target: Target
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        _check_target(request, target)
+        try:
+            answer = await self._sessions[request.allow_private].request(
+                request.method,
+                _url(target),
+                headers=dict(request.headers),
+                data=_sendable(request.body),
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise FetchFailed(f"{target.url} failed: {_in_words(error)}") from error
+        async with answer:
+            yield answer
+
     def _session(self, *, allow_private: bool) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                resolver=_CheckedResolver(self._resolve, allow_private),
+                resolver=CheckedResolver(self._resolve, allow_private),
                 use_dns_cache=False,
-                socket_factory=_Dial(allow_private),
-                limit=_CONNECTIONS,
+                socket_factory=Dial(allow_private),
+                limit=self._connections,
+                keepalive_timeout=_IDLE,
                 ssl=self._tls or True,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -234,16 +248,18 @@ class HttpClient:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Dial:
-    """Opens every socket, and so sees every address: what nobody checked is refused here."""
+# One server is called many times by the same URL; a refusal is not remembered.
+_parsed = lru_cache(maxsize=256)(parse_target)
 
-    allow_private: bool
 
-    def __call__(self, info: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:
-        family, kind, protocol, _, address = info
-        check_address(str(address[0]), allow_private=self.allow_private)
-        return socket.socket(family, kind, protocol)
+@lru_cache(maxsize=256)
+def _url(target: Target) -> URL:
+    return URL(target.url, encoded=True)
+
+
+def _sendable(body: bytes | None) -> bytes | io.BytesIO | None:
+    """Let a large body be written in pieces: in one, it would hold up everybody else."""
+    return body if body is None or len(body) <= _CHUNK else io.BytesIO(body)
 
 
 def _check_target(request: Request, target: Target) -> None:

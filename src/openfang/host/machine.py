@@ -51,7 +51,7 @@ def _bubblewrap() -> Layer:
     program = shutil.which("bwrap")
     if program is None:
         return Layer("bwrap", present=False, detail="not installed")
-    works = _succeeds(program, "--ro-bind", "/", "/", "--unshare-pid", "true")
+    works = succeeds(program, "--ro-bind", "/", "/", "--unshare-pid", "true")
     return Layer("bwrap", present=works, detail=program if works else "installed, but forbidden")
 
 
@@ -69,11 +69,12 @@ def _seccomp() -> Layer:
 
 
 def _namespaces() -> Layer:
-    works = _succeeds(sys.executable, "-I", "-S", "-c", _UNSHARE)
+    works = succeeds(sys.executable, "-I", "-S", "-c", _UNSHARE)
     return Layer("user namespaces", present=works, detail="" if works else "forbidden here")
 
 
-def _succeeds(*command: str) -> bool:
+def succeeds(*command: str) -> bool:
+    """Whether a program runs here, and ends well. Blocks."""
     try:
         done = subprocess.run(  # noqa: S603 - our own words
             command,

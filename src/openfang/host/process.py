@@ -30,7 +30,7 @@ from openfang.core.errors import SourceFailed
 from openfang.host.descendants import MARK, end_all, start_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping
     from pathlib import Path
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -39,6 +39,7 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _ORPHANED: Final = 125
 _LAST_WORDS: Final = 0.5
 _CHUNK: Final = 65_536
+_PIPEFULS: Final = 16  # a pipe holds one, or as many as its owner asked for, up to a megabyte
 _libc = ctypes.PyDLL(None)
 _libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 # The kernel ties the death signal to the thread that forked: it has to outlive the children.
@@ -68,7 +69,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What to start, and how far it may go. `environment` is all that the child will know."""
+    """What to start, and how far it may go. `environment` is all that the child will know.
+
+    `prepare` runs in the child before the program does, under the rule of this module: it calls the
+    kernel and nothing else.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
@@ -77,6 +82,7 @@ class Launch:
     timeout: float = 60.0
     output_limit: int = 1 << 20
     limits: Limits = Limits()
+    prepare: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +114,9 @@ class Child(ABC):
     def received(self, fd: int, data: bytes) -> None:
         """Take what the child wrote to its standard output (1) or error (2)."""
 
+    def hung_up(self, fd: int) -> None:  # noqa: B027 - who does not care need not hear it
+        """Hear that nobody can write to its standard output (1) or error (2) any more."""
+
     @property
     def returncode(self) -> int | None:
         """The exit code, or the number of the signal that ended it, negative."""
@@ -125,7 +134,8 @@ class Child(ABC):
         asyncio.get_running_loop().add_reader(self._handle, self._ended)
         for number, pipe in ((1, process.stdout), (2, process.stderr)):
             if pipe is not None:
-                self._outputs.append(_Output(pipe, partial(self.received, number)))
+                received, hung_up = partial(self.received, number), partial(self.hung_up, number)
+                self._outputs.append(_Output(pipe, received, hung_up))
         if process.stdin is not None:
             self._input = _Input(process.stdin)
 
@@ -139,6 +149,11 @@ class Child(ABC):
         await self.exited.wait()
         for output in self._outputs:
             await output.closed.wait()
+
+    def read_what_is_there(self) -> None:
+        """Take what waits in the pipes now; somebody else may hold them open, and go on writing."""
+        for output in self._outputs:
+            output.read_what_is_there()
 
     def close(self) -> None:
         """Let go of the child and its pipes."""
@@ -163,22 +178,32 @@ class Child(ABC):
 class _Output:
     """One pipe that the child writes into. No transport: uvloop closes its file twice."""
 
-    def __init__(self, pipe: IO[bytes], received: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, pipe: IO[bytes], received: Callable[[bytes], None], hung_up: Callable[[], None]
+    ) -> None:
         self._pipe = pipe
         self._received = received
+        self._hung_up = hung_up
         self.closed = asyncio.Event()
         os.set_blocking(pipe.fileno(), False)
         asyncio.get_running_loop().add_reader(pipe.fileno(), self._ready)
 
-    def _ready(self) -> None:
+    def read_what_is_there(self) -> None:
+        for _ in range(_PIPEFULS):
+            if self.closed.is_set() or not self._ready():
+                return
+
+    def _ready(self) -> bool:
         try:
             data = os.read(self._pipe.fileno(), _CHUNK)
         except BlockingIOError:
-            return
+            return False
         if data:
             self._received(data)
         else:
             self.close()
+            self._hung_up()
+        return bool(data)
 
     def close(self) -> None:
         if not self.closed.is_set():
@@ -297,7 +322,7 @@ def _start(launch: Launch, mark: str) -> subprocess.Popen[bytes]:
             cwd=launch.cwd,
             env={**launch.environment, MARK: mark},
             start_new_session=True,
-            preexec_fn=_preparation(_resource_limits(launch.limits)),  # noqa: PLW1509 - see the module
+            preexec_fn=_preparation(launch),  # noqa: PLW1509 - see the module
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise LaunchFailed(f"{launch.argv[0]!r} could not be started: {error}") from error
@@ -339,10 +364,13 @@ def _capped(kind: int, value: int) -> tuple[int, int]:
     return capped, capped
 
 
-def _preparation(limits: Sequence[tuple[int, tuple[int, int]]]) -> Callable[[], None]:
+def _preparation(launch: Launch) -> Callable[[], None]:
     parent = os.getpid()
+    limits = _resource_limits(launch.limits)
 
     def prepare() -> None:
+        if launch.prepare is not None:
+            launch.prepare()
         _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(_ORPHANED)

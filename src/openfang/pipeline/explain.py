@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.core.decisions import Explanation, Verdict
@@ -25,11 +26,14 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
     canonical = check_arguments(None, call.arguments)
     now = pipeline.clock.monotonic()
     labels = pipeline.entered(call, tool, canonical)
-    decided = await pipeline.engine.explain(tool, call)
+    arguments = _step("arguments", lambda: pipeline.validator(tool).check(call.arguments))
+    # No gate is ever asked about arguments that the tool does not take.
+    known = call if arguments.verdict == "allow" else replace(call, arguments={})
+    decided = await pipeline.engine.explain(tool, known)
     verdicts = [
         _step("context", lambda: check_bound(call.context)),
         _step("guards", lambda: pipeline.guards.look(call, tool, now, canonical)),
-        _step("arguments", lambda: pipeline.validator(tool).check(call.arguments)),
+        arguments,
         *decided.verdicts,
         pipeline.flow(tool, labels),
     ]

@@ -12,6 +12,7 @@ import orjson
 from openfang.core.calls import Admitted, Call
 from openfang.core.decisions import Allow, Ask, Deny, Verdict
 from openfang.core.errors import (
+    AuditUnavailable,
     CallCancelled,
     CallFailed,
     CallRefused,
@@ -97,14 +98,21 @@ class Pipeline:
         trail = _Trail(self._told(call))
         CURRENT_TRACE.set(call.chain.trace_id)
         try:
-            try:
-                admitted = await self._admit(trail)
-            except CallRefused as refusal:
-                await self._record_refusal(trail, refusal)
-                raise
-            return await self._run(trail, admitted)
+            return await self._run(trail, await self._admitted_or_refused(trail))
+        except AuditUnavailable as refusal:
+            self._tell_refusal(trail, refusal)
+            raise
         finally:
             self._leave(trail)
+
+    async def _admitted_or_refused(self, trail: _Trail) -> Admitted:
+        try:
+            return await self._admit(trail)
+        except AuditUnavailable:
+            raise  # what could not be recorded is not tried again: its caller has waited once
+        except CallRefused as refusal:
+            await self._record_refusal(trail, refusal)
+            raise
 
     def _told(self, call: Call) -> Call:
         """What a caller says of its task goes into the log, and may hold anything."""
@@ -225,6 +233,7 @@ class Pipeline:
             is_error=result.is_error,
             labels=result.labels,
             meta=result.meta,
+            extra=result.extra,
             call_id=call.id,
             receipt=Receipt(start=first, end=last),
         )
@@ -282,8 +291,6 @@ class Pipeline:
     async def _record_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
         """A refusal is on record before the caller hears of it."""
         refusal.message = self.shaper.redactor.text(refusal.message).text
-        for observer in self.observers:
-            observer.refused(trail.call, trail.tool, refusal)
         context = self._context(trail)
         written: list[Line] = []
         if trail.decided.verdicts:
@@ -292,6 +299,11 @@ class Pipeline:
             written.append(records.refusal(trail.call, context, refusal, self.audit.redact))
         if written:
             await self.audit.refused(written)
+        self._tell_refusal(trail, refusal)
+
+    def _tell_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
+        for observer in self.observers:
+            observer.refused(trail.call, trail.tool, refusal)
 
     def _context(self, trail: _Trail) -> str:
         """One context for all records of a call; what a peer put into it is redacted."""

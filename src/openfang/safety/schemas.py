@@ -219,6 +219,8 @@ def _first_error(compiled: jsonschema_rs.Validator, value: object) -> str:
         compiled.validate(value)
     except jsonschema_rs.ValidationError as error:
         return _describe(error)
+    except ValueError:
+        return "$: it is nested too deeply to say more"
     return "the value does not fit"
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfang.core.errors import HomeError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
+Row = TypeVar("Row", bound=tuple[Any, ...])
 BUSY_SECONDS = 5.0
 _PAGE_SIZE = 2048
 _RESTORE = "restore a backup of the home, or move the file away and run: openfang init"
@@ -47,17 +48,32 @@ class Database:
         """Set how long a statement waits for a lock that another connection holds."""
         self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
-    def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one short query."""
+    def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query. With `most` it ends after the row that brings so many characters."""
         with explained(self.path):
-            return self._read_now(sql, parameters)
+            return self._read_now(sql, parameters, most)
 
-    def _read_now(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, parameters).fetchall()
+    def _read_now(
+        self, sql: str, parameters: Sequence[Any], most: int | None
+    ) -> list[tuple[Any, ...]]:
+        with closing(self.connection.execute(sql, parameters)) as cursor:
+            return cursor.fetchall() if most is None else list(up_to(cursor, most))
 
     def close(self) -> None:
         """Give the file back."""
         self.connection.close()
+
+
+def up_to(rows: Iterable[Row], most: int) -> Iterator[Row]:
+    """Stop after the row that brings so many characters."""
+    size = 0
+    for row in rows:
+        yield row
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if size > most:
+            return
 
 
 def open_home(path: Path, *, durable: bool = False) -> Database:

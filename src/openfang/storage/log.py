@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
 from openfang.core.log import QUERY_ROWS
-from openfang.storage.database import BUSY_SECONDS, Database, explained
+from openfang.storage.database import BUSY_SECONDS, Database, explained, up_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from openfang.core.log import Search, Table
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
-_CHUNK = 2_000
 _QUERY_SECONDS = 10.0
 _QUERY_STEPS = 10_000
 _QUERY_BYTES = 20_000_000
+_BATCH = 500
+_BATCH_BYTES = 1_000_000
 _READING = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -37,30 +38,40 @@ LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
 def rows(path: Path, *, after: int = 0, node: str | None = None) -> Iterator[LogRow]:
-    """Read the log in order, in chunks, without holding it all."""
+    """Read the log in order, without holding it all."""
     where = "seq > ?" if node is None else "node = ? AND seq > ?"
     parameters: tuple[Any, ...] = (after,) if node is None else (node, after)
     with closing(Database(path, patience=BUSY_SECONDS)) as database, explained(path):
-        sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY node, seq"  # noqa: S608 - constants
-        cursor = database.connection.execute(sql, parameters)
-        while chunk := cursor.fetchmany(_CHUNK):
-            yield from chunk
+        sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq"  # noqa: S608 - constants
+        yield from database.connection.execute(sql, parameters)
+
+
+def batch(found: Iterator[LogRow]) -> list[LogRow]:
+    """Take the next records: so many at once, or fewer if they are long."""
+    return list(up_to(islice(found, _BATCH), _BATCH_BYTES))
 
 
 def search(path: Path, wanted: Search) -> list[LogRow]:
     """Find the newest matching records, oldest first, on a connection of its own."""
     conditions, parameters = _conditions(wanted)
     where = " AND ".join(conditions)
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY at DESC, seq DESC LIMIT ?"  # noqa: S608 - marks only
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - marks only
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read(sql, (*parameters, wanted.limit))
+        found = database.read(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
+    if sum(len(row[7]) for row in found) > _QUERY_BYTES:
+        raise Rejected(
+            f"The records have more than {_QUERY_BYTES} bytes.",
+            status=422,
+            rule="query",
+            way_out="ask for fewer at once (limit), or export them",
+        )
     return found[::-1]  # type: ignore[return-value]
 
 
 def recent(database: Database, after: int, limit: int) -> list[LogRow]:
-    """Read so many records after this one, in order."""
+    """Read so many records after this one, in order; fewer if they are long."""
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
-    return database.read(sql, (after, limit))  # type: ignore[return-value]
+    return database.read(sql, (after, limit), most=_BATCH_BYTES)  # type: ignore[return-value]
 
 
 def last_number(database: Database) -> int:
@@ -120,7 +131,7 @@ def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         connection.set_progress_handler(lambda: time.monotonic() > until, _QUERY_STEPS)
         try:
             return [_table(database, one, limit) for one in _statements(sql)]
-        except (sqlite3.Error, sqlite3.Warning) as error:
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             raise _not_run(str(error).rstrip(".")) from error
 
 

@@ -42,6 +42,14 @@ class Access(Enum):
         return () if self is Access.ADMIN else (Role(self.value),)
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An answer that is no JSON; of a stream of events `schema` is the shape of one."""
+
+    content_type: str
+    schema: Schema = field(default_factory=lambda: {"type": "string"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """One method of one path."""
@@ -56,7 +64,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     query: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
     body: Schema | None = None
-    answers: Mapping[int, Schema | str] = field(default_factory=dict[int, "Schema | str"])
+    answers: Mapping[int, Schema | Text | str]
     problems: tuple[int, ...] = ()
 
     @cached_property

@@ -13,6 +13,7 @@ from openfang.core.bodies import problem_body
 from openfang.core.errors import (
     AuditUnavailable,
     GuardTripped,
+    HomeError,
     OpenFangError,
     Rejected,
     Unauthenticated,
@@ -39,6 +40,7 @@ _BEARER = b"bearer "
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _RETRY_SECONDS = 5
+_LINE = orjson.OPT_APPEND_NEWLINE  # a person reads it in a terminal
 _JSON_TYPES = (b"", b"application/json")
 
 
@@ -88,7 +90,7 @@ class Stream:
 
 def json_answer(body: object, status: int = 200) -> Answer:
     """Answer with JSON; bytes are written as hex, what else JSON has no word for as text."""
-    return Answer(body=orjson.dumps(body, default=_plain), status=status)
+    return Answer(body=orjson.dumps(body, default=_plain, option=_LINE), status=status)
 
 
 def _plain(value: object) -> str:
@@ -99,7 +101,7 @@ def problem(error: OpenFangError) -> Answer:
     """Answer with an RFC 9457 problem."""
     body = problem_body(error)
     return Answer(
-        body=orjson.dumps(body),
+        body=orjson.dumps(body, option=_LINE),
         status=body["status"],
         content_type=PROBLEM,
         headers=_of_problem(error),
@@ -110,7 +112,7 @@ def _of_problem(error: OpenFangError) -> tuple[tuple[bytes, bytes], ...]:
     match error:
         case GuardTripped(retry_after=float(seconds)):
             return ((b"retry-after", b"%d" % max(1, math.ceil(seconds))),)
-        case AuditUnavailable():
+        case AuditUnavailable() | HomeError():
             return ((b"retry-after", b"%d" % _RETRY_SECONDS),)
         case WrongMethod(allowed=allowed):
             return ((b"allow", allowed.encode()),)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from openfang.edges.api import schemas
-from openfang.edges.api.endpoint import Access, Endpoint
+from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
-_ALWAYS = (400, 413, 415, 421, 429)
-_WITH_KEY = (401, 503)
+_ALWAYS = (400, 408, 413, 414, 415, 421, 429, 431, 503)
 _WORTH_ANOTHER_TRY = (429, 503)
 _WORDS = {
     202: "A question waits for a person; send the identical call again when it is answered.",
@@ -28,13 +27,16 @@ _WORDS = {
     401: "There is no key, or none that is known.",
     403: "It may not be done; the problem names the rule and the way out.",
     404: "There is no such thing, or none that this caller may see.",
+    408: "It did not arrive in time.",
     409: "It contradicts what is there.",
     413: "The body is too large.",
+    414: "The address is too long.",
     415: "The body is not plain JSON.",
     421: "The Host is no name of this node.",
     422: "The body or the arguments do not fit.",
     429: "Too much, too often, or broken on the other side; see Retry-After.",
-    503: "It cannot be recorded now, so it was not done.",
+    431: "The head is too large.",
+    503: "It cannot be recorded now, there is no room, or the node is ending: it was not done.",
 }
 _LEFT = {
     "RateLimit-Remaining": ("Cells that are left of the rate.", 0),
@@ -124,12 +126,13 @@ def _parameter(name: str, place: str, schema: schemas.Schema) -> dict[str, Any]:
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
-    public = endpoint.access is Access.PUBLIC
-    refused = {*_ALWAYS, *endpoint.problems, *(() if public else _WITH_KEY)}
-    found = {str(status): _problem(status) for status in sorted(refused)}
+    with_key = () if endpoint.access is Access.PUBLIC else (401,)
+    found = {status: _problem(status) for status in (*_ALWAYS, *with_key, *endpoint.problems)}
     for status, answer in endpoint.answers.items():
-        found[str(status)] = _response(status, answer)
-    return found
+        response = _response(status, answer)
+        refused = found.get(status, response)
+        found[status] = {**response, "content": {**refused["content"], **response["content"]}}
+    return {str(status): found[status] for status in sorted(found)}
 
 
 def _problem(status: int) -> dict[str, Any]:
@@ -141,15 +144,25 @@ def _problem(status: int) -> dict[str, Any]:
     }
 
 
-def _response(status: int, answer: schemas.Schema | str) -> dict[str, Any]:
+def _response(status: int, answer: schemas.Schema | Text | str) -> dict[str, Any]:
     if answer == "Problem":
         return _problem(status)
-    if isinstance(answer, dict) and "content_type" in answer:
-        content: dict[str, Any] = {answer["content_type"]: {"schema": {"type": "string"}}}
-    else:
-        schema = schemas.ref(answer) if isinstance(answer, str) else answer
-        content = {"application/json": {"schema": schema}}
-    return {"description": "As asked.", "headers": _headers(_LEFT), "content": content}
+    kind, schema = _content(answer)
+    return {
+        "description": "As asked.",
+        "headers": _headers(_LEFT),
+        "content": {kind: {"schema": schema}},
+    }
+
+
+def _content(answer: schemas.Schema | Text | str) -> tuple[str, schemas.Schema]:
+    match answer:
+        case Text(content_type, schema):
+            return content_type, schema
+        case str(name):
+            return "application/json", schemas.ref(name)
+        case schema:
+            return "application/json", schema
 
 
 def _headers(named: Mapping[str, tuple[str, int]]) -> dict[str, Any]:

@@ -142,7 +142,17 @@ _NEW_TOKEN = exact(
     "name",
 )
 NEW_KEY: Schema = {"anyOf": [_NEW_KEY, _NEW_TOKEN]}
-QUERY = exact({"query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY}}, "query")
+QUERY = exact(
+    {
+        "query": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_QUERY,
+            "examples": ["SELECT event_type, COUNT(*) AS n FROM task_audits GROUP BY event_type"],
+        }
+    },
+    "query",
+)
 NOTHING = exact({})
 
 _VERDICT = whole(
@@ -317,6 +327,11 @@ COMPONENTS: dict[str, Schema] = {
         }
     ),
 }
+
+EVENT = whole(
+    {"id": _TEXT, "event": one_of("call", "decision", "health", "node"), "data": _TEXT},
+    retry=_COUNT,
+)
 
 TOOL_QUERY: dict[str, Schema] = {
     "source": one_of(*(word for kind in Kind for word in (kind.value, kind.source_type))),

@@ -9,7 +9,7 @@ import orjson
 from openfang.core.log import Search
 from openfang.core.wire import verification_body
 from openfang.edges.api import schemas
-from openfang.edges.api.endpoint import Access, Endpoint
+from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ ENDPOINTS = (
         access=Access.AUDITOR,
         work="message",
         query=schemas.AFTER_QUERY,
-        answers={200: {"content_type": "application/x-ndjson"}},
+        answers={200: Text("application/x-ndjson")},
         problems=(403,),
     ),
     Endpoint(

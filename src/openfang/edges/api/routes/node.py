@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openfang.edges.api import schemas
-from openfang.edges.api.endpoint import Access, Endpoint
+from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer, secret_of
 from openfang.version import __version__
 
@@ -129,7 +129,7 @@ ENDPOINTS = (
         summary="What happens, live: one's own calls, or everybody's for who may read the log.",
         handle=_events,
         headers={"Last-Event-ID": "The last number that was seen: nothing after it is missed."},
-        answers={200: {"content_type": "text/event-stream"}},
+        answers={200: Text("text/event-stream", schemas.EVENT)},
     ),
     Endpoint(
         method="GET",
@@ -138,7 +138,7 @@ ENDPOINTS = (
         summary="Counters for Prometheus.",
         handle=_metrics,
         access=Access.AUDITOR,
-        answers={200: {"content_type": "text/plain"}},
+        answers={200: Text("text/plain")},
         problems=(403,),
     ),
 )

@@ -1,0 +1,103 @@
+"""Whose machine this is, and what of it a sandboxed child never sees.
+
+The user's keys and the sockets of other services stay hidden wherever a folder around them is
+shown, unless they are named themselves. Our own home is never shown. Everything here looks at the
+disk.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from openfang.host.sandbox import Link, Mask, Mount, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EVERYBODYS: Final = tuple(
+    Path("/", name)
+    for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
+)
+# Enough to name users and the machine itself, to tell the time and to check certificates: no keys,
+# no shadow, and no resolver, which would have nobody to ask. Each costs a fifth of a millisecond.
+_ETC: Final = (
+    *("passwd", "group", "nsswitch.conf", "hosts", "services", "localtime", "ld.so.cache"),
+    *("alternatives", "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "crypto-policies"),
+    *("pki/tls/certs", "pki/tls/openssl.cnf", "pki/tls/cert.pem", "pki/ca-trust"),
+)
+# A folder that holds much besides one program: never shown for the sake of a file in it.
+_SHARED: Final = frozenset(
+    Path("/", name)
+    for name in ("etc", "home", "media", "mnt", "opt", "run", "srv", "tmp", "var", "var/tmp")
+)
+_KEYS: Final = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".password-store"),
+    *(".config/gcloud", ".config/gh", ".config/op", ".config/rclone", ".config/containers"),
+    *(".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".mozilla"),
+    *(".local/share/keyrings", ".local/share/kwalletd", ".terraform.d", ".agentos", ".openfang"),
+    *(".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".vault-token"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".claude.json"),
+    *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history"),
+)
+_SERVICES: Final = (
+    *("docker.sock", "containerd", "podman", "crio", "user", "dbus", "systemd", "snapd.socket"),
+)
+
+
+def real(path: Path) -> Path:
+    """The path without symlinks, whether it exists or not."""
+    return Path(os.path.realpath(path))
+
+
+def is_system(path: Path) -> bool:
+    """Whether every child sees it anyway."""
+    return any(within(path, folder) for folder in _EVERYBODYS)
+
+
+def system() -> tuple[tuple[Mount, ...], tuple[Link, ...]]:
+    """What every program needs of this machine, read-only."""
+    links = [Link(str(path.readlink()), path) for path in _EVERYBODYS if path.is_symlink()]
+    linked = {link.place for link in links}
+    # A link in /etc is shown as what it leads to: that can lie where a child sees nothing.
+    shown = (*_EVERYBODYS, *(Path("/etc", name) for name in _ETC))
+    there = [path for path in shown if path.exists() and path not in linked]
+    return tuple(Mount(real(path), path) for path in there), tuple(links)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Household:
+    """The user's home, ours, and what is hidden. Made by `look`."""
+
+    user: Path
+    ours: Path
+    masks: tuple[Mask, ...]
+
+    @classmethod
+    def look(cls, *, user: Path, ours: Path) -> Self:
+        """Find what is there to hide."""
+        user, ours = real(user), real(ours)
+        return cls(user=user, ours=ours, masks=tuple(_hidden(user, ours)))
+
+    def is_shared(self, folder: Path) -> bool:
+        """Whether a folder holds more than what one program is made of."""
+        homes = (self.user, self.ours)
+        return folder in _SHARED or any(within(home, folder) for home in homes)
+
+    def is_hidden(self, path: Path) -> bool:
+        """Whether it is a child's business only if it is named itself."""
+        return any(within(path, mask.path) for mask in self.masks)
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether it is never a child's business."""
+        return within(path, self.ours)
+
+
+def _hidden(user: Path, ours: Path) -> Iterator[Mask]:
+    keys = (user / name for name in _KEYS)
+    services = (Path(folder, name) for folder in ("/run", "/var/run") for name in _SERVICES)
+    for path in (ours, *keys, *services):
+        if path.exists() and not path.is_symlink():
+            yield Mask(path, folder=path.is_dir())

@@ -1,0 +1,279 @@
+"""A child in a sandbox of bubblewrap's: what it may see and write, and the command line for that.
+
+Every namespace is the child's own. The first process of its process namespace dies with bubblewrap,
+bubblewrap dies with us, and whatever the child has started dies with that first process. Pure but
+for `available`, which tries what the machine allows; `host.reach` finds out what to show.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from openfang.host.bridge import bridged
+from openfang.host.machine import Layer, succeeds
+from openfang.host.network import can_make_networks
+from openfang.host.process import LaunchFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from openfang.host.process import Launch
+
+Mode: TypeAlias = Literal["auto", "required", "off"]
+
+_TMP: Final = Path("/tmp")  # noqa: S108 - the name inside; behind it is the child's own folder
+_NAMESPACES: Final = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+)
+_NO_NESTING: Final = "--disable-userns"
+_INSTALL: Final = "install bubblewrap (apt install bubblewrap), and check: openfang doctor"
+
+
+class SandboxMissing(LaunchFailed):
+    """The server has to be sandboxed, and this machine cannot do it."""
+
+    code = "sandbox_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """The program, what it can do here, and whether we can make networks without it."""
+
+    program: str
+    options: tuple[str, ...] = ()
+    makes_networks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why nothing can be sandboxed here."""
+
+    reason: str
+
+
+Available: TypeAlias = Bubblewrap | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """The child runs without a sandbox; `reason` is for the log and for whoever asks."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A path of this machine, and where the child finds it."""
+
+    source: Path
+    place: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link that the child finds."""
+
+    target: str
+    place: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A path that the child finds empty, even inside of what it may see."""
+
+    path: Path
+    folder: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A network that we made: the child inherits it, and its way out was handed to us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bridged:
+    """A network that bubblewrap makes, with a forwarder to the proxy's unix socket inside."""
+
+    unix_socket: Path
+
+
+Network: TypeAlias = Handed | Bridged | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What a child may reach. Paths are whole and free of symlinks, but for a mount's place.
+
+    `home` and `tmp` are its own, and writable. A mask wins over every mount around it, and loses to
+    a mount of exactly that path or below. `cwd` counts where the child can see it.
+    """
+
+    home: Path
+    tmp: Path
+    cwd: Path
+    mounts: tuple[Mount, ...] = ()
+    links: tuple[Link, ...] = ()
+    masks: tuple[Mask, ...] = ()
+    network: Network = None
+
+
+def within(path: Path, folder: Path) -> bool:
+    """Whether a path is a folder or lies in it; several times faster than pathlib's own."""
+    return path.parts[: len(folder.parts)] == folder.parts
+
+
+def confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) -> Launch:
+    """Start the same in a sandbox; its program has to be given by the whole path."""
+    return replace(launch, argv=command_line(confinement, launch.argv, bubblewrap))
+
+
+def command_line(
+    confinement: Confinement, argv: Sequence[str], bubblewrap: Bubblewrap
+) -> tuple[str, ...]:
+    """Give the command that starts `argv` confined. Nothing secret is in it: variables are not."""
+    network = () if isinstance(confinement.network, Handed) else ("--unshare-net",)
+    places = _places(confinement)
+    return (
+        bubblewrap.program,
+        *_NAMESPACES,
+        *bubblewrap.options,
+        *network,
+        *(word for place in places for word in place),
+        *("--chdir", str(_start(confinement))),
+        "--",
+        *_inside(argv, confinement.network),
+    )
+
+
+def _inside(argv: Sequence[str], network: Network) -> Sequence[str]:
+    return bridged(argv, network.unix_socket) if isinstance(network, Bridged) else argv
+
+
+def _places(confinement: Confinement) -> list[tuple[str, ...]]:
+    """Order what is mounted: outer before inner; of two at one place, the last one named."""
+    mounts = (*confinement.mounts, *_own(confinement))
+    words = {link.place: _link(link) for link in confinement.links if not _shown(link, mounts)}
+    for mount in mounts:
+        for place, folder in _masked(mount, confinement.masks):
+            words[place] = ("--tmpfs", place) if folder else ("--ro-bind", "/dev/null", place)
+    words |= {mount.place: _bind(mount) for mount in _needed(mounts, words)}
+    words[Path("/proc")] = ("--proc", "/proc")
+    words[Path("/dev")] = ("--dev", "/dev")
+    ordered = sorted(words, key=lambda place: len(place.parts))
+    return [tuple(map(str, words[place])) for place in ordered]
+
+
+def _own(confinement: Confinement) -> Iterator[Mount]:
+    """Give the folders of the child's own; a /tmp that was asked for by name is the real one."""
+    yield Mount(confinement.home, confinement.home, writable=True)
+    yield Mount(confinement.tmp, confinement.tmp, writable=True)
+    if all(mount.place != _TMP for mount in confinement.mounts):
+        yield Mount(confinement.tmp, _TMP, writable=True)
+    if isinstance(confinement.network, Bridged):
+        yield Mount(confinement.network.unix_socket, confinement.network.unix_socket)
+
+
+def _bind(mount: Mount) -> tuple[str | Path, ...]:
+    return ("--bind" if mount.writable else "--ro-bind", mount.source, mount.place)
+
+
+def _link(link: Link) -> tuple[str | Path, ...]:
+    return ("--symlink", link.target, link.place)
+
+
+def _masked(mount: Mount, masks: Iterable[Mask]) -> Iterator[tuple[Path, bool]]:
+    """Find the masks inside of a mount, where the child would find what they hide."""
+    for mask in masks:
+        if mask.path != mount.source and within(mask.path, mount.source):
+            yield mount.place / mask.path.relative_to(mount.source), mask.folder
+
+
+def _needed(mounts: Sequence[Mount], masked: Iterable[Path]) -> Iterator[Mount]:
+    """Leave out what an outer mount shows already; each mount costs time at every start."""
+    hidden = tuple(masked)
+    for mount in mounts:
+        around = [other for other in mounts if _contains(other, mount)]
+        nearest = max(around, key=lambda other: len(other.place.parts), default=None)
+        covered = any(within(mount.place, place) for place in hidden)
+        if nearest is None or covered or not _same(nearest, mount):
+            yield mount
+
+
+def _contains(outer: Mount, inner: Mount) -> bool:
+    return outer.place != inner.place and within(inner.place, outer.place)
+
+
+def _same(outer: Mount, inner: Mount) -> bool:
+    within = outer.source / inner.place.relative_to(outer.place)
+    return within == inner.source and outer.writable == inner.writable
+
+
+def _shown(link: Link, mounts: Iterable[Mount]) -> bool:
+    return any(within(link.place, mount.place) for mount in mounts)
+
+
+def _start(confinement: Confinement) -> Path:
+    """The folder to start in; one that the child cannot see is exchanged for its home."""
+    mounted = [mount.place for mount in (*confinement.mounts, *_own(confinement))]
+    shown = _innermost(mounted, confinement.cwd)
+    hidden = _innermost((mask.path for mask in confinement.masks), confinement.cwd)
+    return confinement.cwd if shown and shown >= hidden else confinement.home
+
+
+def _innermost(places: Iterable[Path], path: Path) -> int:
+    around = (len(place.parts) for place in places if within(path, place))
+    return max(around, default=0)
+
+
+def choose(mode: Mode, found: Available) -> Bubblewrap | Bare:
+    """Say how a child runs: `auto` takes what there is, `required` takes no less than a sandbox."""
+    match mode, found:
+        case "off", _:
+            return Bare('the configuration says sandbox = "off"')
+        case _, Bubblewrap():
+            return found
+        case "required", Missing(reason):
+            raise SandboxMissing(
+                f'sandbox = "required", and there is no sandbox here: {reason}',
+                way_out=f'{_INSTALL}; or set sandbox = "auto" for this server',
+            )
+        case _:
+            return Bare(f"there is no sandbox here: {found.reason}")
+
+
+def active_layers(chosen: Bubblewrap | Bare, network: Network) -> tuple[Layer, ...]:
+    """Say what stands between a child and the machine, and what does not."""
+    if isinstance(chosen, Bare):
+        names = ("files", "processes", "network", "nested namespaces")
+        return tuple(Layer(name, present=False, detail=chosen.reason) for name in names)
+    way_out = "none" if network is None else "only the guarded egress"
+    nesting = _NO_NESTING in chosen.options
+    return (
+        Layer("files", present=True, detail="own root, by bubblewrap"),
+        Layer("processes", present=True, detail="own process namespace"),
+        Layer("network", present=True, detail=way_out),
+        Layer("nested namespaces", present=nesting, detail="" if nesting else "not forbidden"),
+        Layer("system calls", present=False, detail="no filter is in use"),
+    )
+
+
+def available() -> Available:
+    """Try what a sandbox is made of. Blocks for some tens of milliseconds: ask once."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return Missing("bubblewrap is not installed")
+    for options in ((_NO_NESTING,), ()):
+        if succeeds(program, *_NAMESPACES, *options, *_TRIAL):
+            return Bubblewrap(program, options, makes_networks=can_make_networks())
+    return Missing("bubblewrap is installed, but may not make namespaces")
+
+
+_TRIAL: Final = (
+    *("--unshare-net", "--ro-bind", "/", "/"),
+    *("--proc", "/proc", "--dev", "/dev", "--", "/bin/true"),
+)

@@ -1,0 +1,1 @@
+"""Tools that MCP servers serve, over stdio and HTTP, in both eras of the protocol."""

@@ -1,0 +1,169 @@
+"""One server that we have greeted: its tools, calls of them, and whether it is still there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.protocols.mcp.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, BadAnswer, RpcError
+from openfang.protocols.mcp.headers import InvalidMark, Marks, find_marks, param_headers
+from openfang.protocols.mcp.meta import ClientInfo, with_meta
+from openfang.protocols.mcp.results import InputRequired, needs
+from openfang.sources.mcp.greeting import Era, Greeter, Greeting
+from openfang.sources.mcp.listing import list_all
+from openfang.sources.mcp.transport import LOG, Peer, Told, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import anyio
+
+MAX_ROUNDS: Final = 8
+
+
+class Connection:
+    """One connection. All that it raises is `RpcError`, `Lost`, or a refused address."""
+
+    def __init__(self, transport: Transport, peer: Peer, greeting: Greeting) -> None:
+        self.transport = transport
+        self.version = greeting.version
+        self.era: Era = greeting.era
+        self.server_info = greeting.server_info
+        self.capabilities = greeting.capabilities
+        self.instructions = greeting.instructions
+        self.rejected: dict[str, str] = {}
+        self._peer = peer
+        self._modern = greeting.era == "modern"
+        self._stamp = greeting.introduction.fields()
+        self._marks: dict[str, Marks] = {}
+
+    @property
+    def lost(self) -> anyio.Event:
+        """Set when the connection is gone."""
+        return self.transport.lost
+
+    @property
+    def reason(self) -> str:
+        """Why it is gone; empty while it is not."""
+        return self.transport.reason
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        told: Told | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Ask once. In the modern era every request says who asks, whatever `_meta` it had."""
+        if self._modern:
+            params = with_meta(params, self._stamp)
+        return await self.transport.request(method, params, told=told, headers=headers)
+
+    async def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        told: Told | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Ask, and answer what the server wants to know before it goes on."""
+        again: Mapping[str, Any] = params
+        for _ in range(MAX_ROUNDS + 1):
+            result = await self.request(method, again, told=told, headers=headers)
+            needed = needs(result) if self._modern else None
+            if needed is None:
+                return result
+            again = needed.retry(params, await self._answers(needed))
+        raise BadAnswer(f"{method} wanted input more than {MAX_ROUNDS} times")
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        meta: Mapping[str, Any] | None = None,
+        told: Told | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool and give its whole result. `told` hears of its progress."""
+        params: dict[str, Any] = {"name": name, "arguments": arguments}
+        if meta:
+            params["_meta"] = meta
+        headers = self._mirrored(name, arguments)
+        try:
+            return await self.ask("tools/call", params, told=told, headers=headers)
+        except RpcError as error:
+            if error.code != HEADER_MISMATCH:
+                raise
+        await self.tools()  # the server wants other arguments mirrored than it said before
+        headers = self._mirrored(name, arguments)
+        return await self.ask("tools/call", params, told=told, headers=headers)
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """List all tools, as the server describes them; a server without any may not know how."""
+        try:
+            found = await list_all(self._page, "tools")
+        except RpcError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            found = []
+        return self._usable(found) if self._modern and self.transport.mirrors else found
+
+    async def ping(self) -> None:
+        """Ask whether it is there; one that answers with an error is."""
+        method = "server/discover" if self._modern else "ping"
+        try:
+            await self.request(method, {} if self._modern else None)
+        except RpcError as error:
+            LOG.debug("The answer to %s was an error: %s", method, error)
+
+    async def listen(self) -> None:
+        """Hear of changed lists until the server ends it; before the modern era nobody has to ask.
+
+        What is heard goes to the peer.
+        """
+        changes = self.capabilities.get("tools")
+        if self._modern and isinstance(changes, dict) and changes.get("listChanged"):  # pyright: ignore[reportUnknownMemberType] - any JSON
+            wanted = {"notifications": {"toolsListChanged": True}}
+            await self.request("subscriptions/listen", wanted)
+
+    async def _page(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await self.request("tools/list", params)
+
+    async def _answers(self, needed: InputRequired) -> dict[str, Mapping[str, Any]]:
+        asked = self._peer.asked
+        return {one.key: await asked(one.method, one.params) for one in needed.questions}
+
+    def _mirrored(self, name: str, arguments: Mapping[str, Any]) -> dict[str, str] | None:
+        marks = self._marks.get(name)
+        return param_headers(marks, arguments) if marks else None
+
+    def _usable(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Leave out the tools that want arguments mirrored in a way that is not allowed."""
+        self._marks, self.rejected = {}, {}
+        return [tool for tool in tools if self._read_marks(tool)]
+
+    def _read_marks(self, tool: Mapping[str, Any]) -> bool:
+        name = str(tool.get("name"))
+        try:
+            marks = find_marks(tool.get("inputSchema"))
+        except InvalidMark as error:
+            LOG.warning("The tool %.200s is left out: %s", name, error)
+            self.rejected[name] = str(error)
+            return False
+        if marks:
+            self._marks[name] = marks
+        return True
+
+
+async def open_connection(
+    transport: Transport,
+    peer: Peer,
+    *,
+    client: ClientInfo,
+    capabilities: Mapping[str, Any],
+    known: Era | None = None,
+) -> Connection:
+    """Greet the server at the other end; `known` is the era it was found in before."""
+    greeting = await Greeter(transport, client, capabilities).greet(known=known)
+    return Connection(transport, peer, greeting)

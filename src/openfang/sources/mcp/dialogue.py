@@ -1,0 +1,224 @@
+"""Who asked what: our requests and their answers by id, and the server's own requests to us.
+
+Every transport has one. It is told of each message, from whatever pipe or stream it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import anyio
+from anyio import CancelScope
+
+from openfang.protocols.mcp import messages
+from openfang.protocols.mcp.errors import INTERNAL_ERROR, BadAnswer, RpcError
+from openfang.protocols.mcp.messages import Answer, Ask, Failure, Id, Malformed, Message, Note
+from openfang.protocols.mcp.meta import PROGRESS_TOKEN, with_meta
+from openfang.sources.mcp.transport import LOG, Lost, Peer, Told, tell
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+Reply: TypeAlias = Callable[[bytes], Awaitable[None]]
+ASKED_AT_ONCE: Final = 16
+_REPLIES_AT_ONCE: Final = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Waiting:
+    """One request of ours that has no answer yet."""
+
+    id: int
+    method: str
+    told: Told | None
+    future: asyncio.Future[dict[str, Any]]
+    sent: bool = field(default=False)
+
+    def line(self, params: Mapping[str, Any] | None) -> bytes:
+        """Write the request; progress, if somebody listens, comes back by its id."""
+        if self.told is not None:
+            params = with_meta(params, {PROGRESS_TOKEN: self.id})
+        return messages.request(self.id, self.method, params)
+
+    def cancellation(self) -> bytes | None:
+        """Write that no answer is wanted any more; `initialize` may not be cancelled."""
+        if not self.sent or self.future.done() or self.method == "initialize":
+            return None
+        params = {"requestId": self.id, "reason": "The caller wants no answer any more"}
+        return messages.notification("notifications/cancelled", params)
+
+
+class Dialogue:
+    """The state of one connection. `dropped` counts messages that belong to nothing.
+
+    While `serves` is false the server may not ask: in the modern era it has to put its questions
+    into a result.
+    """
+
+    def __init__(self, peer: Peer, tasks: TaskGroup, reply: Reply) -> None:
+        self.lost = anyio.Event()
+        self.reason = ""
+        self.dropped = 0
+        self.serves = True
+        self._peer = peer
+        self._tasks = tasks
+        self._reply = reply
+        self._numbers = count(1)
+        self._waiting: dict[int, Waiting] = {}
+        self._asked: dict[Id, CancelScope] = {}
+        self._replies = 0
+
+    def begin(self, method: str, told: Told | None) -> Waiting:
+        """Open a request; `finish` has to follow."""
+        if self.reason:
+            raise Lost(self.reason)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        waiting = Waiting(id=next(self._numbers), method=method, told=told, future=future)
+        self._waiting[waiting.id] = waiting
+        return waiting
+
+    def finish(self, waiting: Waiting) -> None:
+        """Close a request, answered or not."""
+        del self._waiting[waiting.id]
+        if waiting.future.done():
+            if not waiting.future.cancelled():
+                waiting.future.exception()  # seen, even when nobody waited for it any more
+        else:
+            waiting.future.cancel()
+
+    def lose(self, reason: str) -> None:
+        """Fail all that is under way: nothing more will come."""
+        if not self.reason:
+            self.reason = reason
+            self.lost.set()
+            for waiting in self._waiting.values():
+                self._fail(waiting, Lost(reason))
+
+    def heard(self, value: object, told: Told | None = None) -> None:
+        """Take decoded JSON. `told` is the listener of the call whose own stream it came on."""
+        for message in messages.read(value):
+            self._take(message, told)
+
+    def _take(self, message: Message, told: Told | None) -> None:
+        match message:
+            case Answer(id=number, result=result):
+                if (waiting := self._find(number)) and not waiting.future.done():
+                    waiting.future.set_result(result)
+            case Failure(id=number, error=error):
+                self._fail(self._find(number), error)
+            case Note():
+                self._note(message, told)
+            case Ask():
+                self._ask(message)
+            case Malformed(id=number, reason=reason):
+                self._fail(self._find(number), BadAnswer(f"The server answered, but {reason}"))
+
+    def _find(self, number: Id | None) -> Waiting | None:
+        """Find who waits. Some servers give a number back as a string."""
+        if isinstance(number, str):
+            number = int(number) if number.isascii() and number.isdigit() else None
+        waiting = self._waiting.get(number) if number is not None else None
+        if waiting is None or waiting.future.done():
+            self.dropped += 1
+        return waiting
+
+    def _fail(self, waiting: Waiting | None, error: Exception) -> None:
+        if waiting is not None and not waiting.future.done():
+            waiting.future.set_exception(error)
+
+    def _note(self, note: Note, told: Told | None) -> None:
+        match note.method:
+            case "notifications/progress":
+                self._progress(note.params)
+            case "notifications/cancelled":
+                self._withdrawn(note.params.get("requestId"))
+            case "notifications/message" if told is not None:
+                tell(told, note.method, note.params)
+            case _:
+                tell(self._peer.told, note.method, note.params)
+
+    def _progress(self, params: Mapping[str, Any]) -> None:
+        token = params.get(PROGRESS_TOKEN)
+        waiting = self._waiting.get(token) if type(token) is int else None
+        if waiting is not None and waiting.told is not None:
+            tell(waiting.told, "notifications/progress", params)
+        else:
+            self.dropped += 1
+
+    def _withdrawn(self, number: object) -> None:
+        scope = self._asked.get(number) if isinstance(number, int | str) else None
+        if scope is not None:
+            scope.cancel()
+
+    def _ask(self, ask: Ask) -> None:
+        if ask.id in self._asked or not self.serves:
+            self.dropped += 1
+        elif ask.method == "ping":
+            self._send_soon(messages.answer(ask.id, {}))
+        elif len(self._asked) >= ASKED_AT_ONCE:
+            busy = f"{ASKED_AT_ONCE} requests are being answered already"
+            self._send_soon(messages.failure(ask.id, RpcError(INTERNAL_ERROR, busy)))
+        else:
+            self._asked[ask.id] = CancelScope()
+            self._tasks.start_soon(self._serve, ask)
+
+    def _send_soon(self, line: bytes) -> None:
+        if self._replies < _REPLIES_AT_ONCE:
+            self._replies += 1
+            self._tasks.start_soon(self._send_now, line)
+        else:
+            self.dropped += 1
+
+    async def _send_now(self, line: bytes) -> None:
+        try:
+            await self._send(line)
+        finally:
+            self._replies -= 1
+
+    async def _serve(self, ask: Ask) -> None:
+        try:
+            with self._asked[ask.id]:
+                await self._send(await self._answer(ask))
+        finally:
+            del self._asked[ask.id]
+
+    async def _answer(self, ask: Ask) -> bytes:
+        try:
+            return messages.answer(ask.id, await self._peer.asked(ask.method, ask.params))
+        except RpcError as error:
+            return messages.failure(ask.id, error)
+        except Exception:  # noqa: BLE001 - other people's code
+            LOG.exception("The answer to the server's %s failed", ask.method)
+            return messages.failure(ask.id, RpcError(INTERNAL_ERROR, "Internal error"))
+
+    async def _send(self, line: bytes) -> None:
+        try:
+            await self._reply(line)
+        except Lost as lost:
+            LOG.debug("An answer to the server was not sent: %s", lost)
+
+
+class Carrier:
+    """What every transport shows of its dialogue."""
+
+    def __init__(self, peer: Peer, tasks: TaskGroup, reply: Reply) -> None:
+        self._dialogue = Dialogue(peer, tasks, reply)
+
+    @property
+    def lost(self) -> anyio.Event:
+        """Set when the connection is gone; one exchange that failed does not end it."""
+        return self._dialogue.lost
+
+    @property
+    def reason(self) -> str:
+        """Why it is gone; empty while it is not."""
+        return self._dialogue.reason
+
+    @property
+    def dropped(self) -> int:
+        """How many messages belonged to nothing."""
+        return self._dialogue.dropped

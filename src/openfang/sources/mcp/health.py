@@ -1,0 +1,61 @@
+"""How a server is, decided from what happened: a pure function of events (C3.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+SLOW_PROBE_SECONDS = 5.0
+_GIVEN_UP_AFTER = 3
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+
+
+class Status(Enum):
+    """What a server is good for now."""
+
+    STARTING = "starting"
+    SLEEPING = "sleeping"
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Where a server stands. `failures` are those in a row; `error` is the last one's reason."""
+
+    status: Status = Status.STARTING
+    failures: int = 0
+    error: str = ""
+
+    @property
+    def word(self) -> str:
+        """One of the contract's three words."""
+        if self.status is Status.HEALTHY or self.status is Status.SLEEPING:
+            return "healthy"
+        return "degraded" if self.status is Status.DEGRADED else "unhealthy"
+
+
+def answered(health: Health, seconds: float = 0.0) -> Health:
+    """It works; one that is slow is degraded."""
+    slow = seconds > SLOW_PROBE_SECONDS
+    status = Status.DEGRADED if slow else Status.HEALTHY
+    error = f"a probe took {seconds:.1f} s" if slow else ""
+    return replace(health, status=status, failures=0, error=error)
+
+
+def failed(health: Health, error: str, *, connected: bool) -> Health:
+    """It did not; without a connection there is nothing left to be degraded."""
+    failures = health.failures + 1
+    given_up = not connected or failures >= _GIVEN_UP_AFTER
+    status = Status.UNHEALTHY if given_up else Status.DEGRADED
+    return Health(status=status, failures=failures, error=error)
+
+
+def wait_before(failures: int, chance: random.Random) -> float:
+    """Seconds until the next attempt: doubling from 1 s to 60 s, with full jitter."""
+    return chance.uniform(0.0, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, 10)))

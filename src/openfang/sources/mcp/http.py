@@ -1,0 +1,260 @@
+"""Streamable HTTP: one POST a request, answered by JSON or by a stream of events.
+
+In the modern era every request stands alone, and to hang up is to cancel. In the handshake era
+there may be a session: the server's own messages come on a GET, streams that broke off are taken up
+again where they ended, and a session that the server has forgotten is the end of the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from anyio import CancelScope
+
+from openfang.protocols.mcp import messages
+from openfang.protocols.mcp.headers import LAST_EVENT, SESSION, VERSION, standard_headers
+from openfang.protocols.mcp.sse import EventReader
+from openfang.protocols.mcp.versions import is_modern
+from openfang.sources.mcp.dialogue import Carrier, Waiting
+from openfang.sources.mcp.transport import LOG, Lost, NotSpoken, Peer, Told, owned_tasks
+from openfang.sources.mcp.wire import (
+    EVENTS,
+    JSON,
+    NOT_FOUND,
+    Wire,
+    check_status,
+    has_body,
+    media_type,
+    read_events,
+    read_failure,
+    read_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from anyio.abc import TaskGroup
+
+    from openfang.host.http import HttpClient, Streaming
+    from openfang.sources.mcp.spec import Http
+
+_ACCEPT: Final = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
+_BAD_REQUEST: Final = 400
+_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_LONGEST_RETRY: Final = 600.0
+_BARREN_STREAMS: Final = 5
+_GOODBYE: Final = 0.5
+# Most streams end right after the answer; one that is read to its end leaves a connection to reuse.
+_LINGER: Final = 0.005
+
+
+class StreamableTransport(Carrier):
+    """One server at one address."""
+
+    kind = "streamable"
+    mirrors = True
+
+    def __init__(self, wire: Wire, peer: Peer, tasks: TaskGroup) -> None:
+        super().__init__(peer, tasks, self._reply)
+        self.wire = wire
+        self._tasks = tasks
+        self._version = ""
+        self._modern = False
+        self._session = ""
+
+    def speak(self, version: str) -> None:
+        """Send the headers of this revision from now on."""
+        self._version = version
+        self._modern = is_modern(version)
+        self._dialogue.serves = not self._modern
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        *,
+        told: Told | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Ask by a POST of its own, and read what comes back on it."""
+        waiting = self._dialogue.begin(method, told)
+        try:
+            line = waiting.line(params)
+            waiting.sent = True
+            await self._ask(waiting, line, {**self._headers(method, params), **(headers or {})})
+            return await waiting.future
+        except asyncio.CancelledError:
+            self._withdraw(waiting)
+            raise
+        finally:
+            self._dialogue.finish(waiting)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the server something, by a POST of its own."""
+        await self._reply(messages.notification(method, params), self._headers(method, params))
+        if method == "notifications/initialized":
+            self._tasks.start_soon(self._listen)
+
+    async def leave(self) -> None:
+        """Tell the server that the session is over."""
+        if self._session and not self.reason:
+            with CancelScope(shield=True), anyio.move_on_after(_GOODBYE):
+                await self._end_session()
+        self._dialogue.lose("The connection was closed")
+
+    async def _end_session(self) -> None:
+        try:
+            async with self.wire.send("DELETE", self._headers("", None)):
+                pass
+        except Lost as lost:
+            LOG.debug("The session was not ended: %s", lost)
+
+    def _headers(self, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
+        if self._modern:
+            return {**_ACCEPT, **standard_headers(self._version, method, params)}
+        headers = dict(_ACCEPT)
+        if self._version:
+            headers[VERSION] = self._version
+        if self._session:
+            headers[SESSION] = self._session
+        return headers
+
+    async def _ask(self, waiting: Waiting, line: bytes, headers: Mapping[str, str]) -> None:
+        """Send a request and read until it is answered."""
+        reader = EventReader()
+        async with self.wire.send("POST", headers, line) as answer:
+            await self._check(answer)
+            if waiting.method == "initialize":
+                self._remember(answer)
+            if media_type(answer) == EVENTS:
+                await self._read_until_answered(answer, reader, waiting)
+            elif has_body(answer):
+                self._dialogue.heard(await read_json(answer), waiting.told)
+        if not waiting.future.done():
+            await self._take_up(waiting, reader)
+
+    async def _read_until_answered(
+        self, answer: Streaming, reader: EventReader, waiting: Waiting
+    ) -> None:
+        while not waiting.future.done():
+            if not await self._read_some(answer, reader, waiting.told):
+                return
+        with anyio.move_on_after(_LINGER):
+            while await answer.some():
+                pass
+
+    async def _read_some(self, answer: Streaming, reader: EventReader, told: Told | None) -> bool:
+        """Hand on the events that come next; say whether there may be more."""
+        events = await read_events(answer, reader)
+        for event in events or ():
+            if event.name != "message" or not event.data:
+                continue
+            try:
+                self._dialogue.heard(messages.decode(event.data), told)
+            except ValueError:
+                LOG.debug("%s sent an event that is not JSON", self.wire.url)
+        return events is not None
+
+    async def _check(self, answer: Streaming) -> None:
+        """Raise what a status means; inside a session some mean that there is none any more."""
+        if self._session and answer.status in {_BAD_REQUEST, NOT_FOUND}:
+            failure = await read_failure(answer)
+            # A server that knows the session but not the request names the request.
+            if failure is None or failure.id is None or answer.status == NOT_FOUND:
+                self._dialogue.lose(f"{self.wire.url} has forgotten the session")
+                raise Lost(self.reason)
+            raise failure.error
+        await check_status(answer)
+
+    def _remember(self, answer: Streaming) -> None:
+        session = answer.header(SESSION) or ""
+        if session and not _SESSION_ID.fullmatch(session):
+            raise NotSpoken(f"{self.wire.url} gave a session id that no header can hold")
+        self._session = "" if self._modern else session
+
+    async def _take_up(self, waiting: Waiting, reader: EventReader) -> None:
+        """Go on reading a stream that ended before the answer, if it can be found again."""
+        barren = 0
+        while reader.last_id and not self._modern and barren < _BARREN_STREAMS:
+            await anyio.sleep(_pause(reader, 0))
+            before, reader = reader.last_id, reader.again()
+            async with self._open_stream(before) as answer:
+                if media_type(answer) != EVENTS:
+                    break
+                await self._read_until_answered(answer, reader, waiting)
+            if waiting.future.done():
+                return
+            barren = barren + 1 if reader.last_id == before else 0
+        raise NotSpoken(f"{self.wire.url} gave no answer to {waiting.method}")
+
+    @asynccontextmanager
+    async def _open_stream(self, last_id: str) -> AsyncGenerator[Streaming]:
+        headers = {**self._headers("", None), "Accept": EVENTS}
+        del headers["Content-Type"]
+        if last_id:
+            headers[LAST_EVENT] = last_id
+        async with self.wire.send("GET", headers) as answer:
+            await self._check(answer)
+            yield answer
+
+    async def _listen(self) -> None:
+        """Hear the server's own messages, for as long as it offers a stream for them."""
+        barren, reader = 0, EventReader()
+        while not self.reason:
+            before, reader = reader.last_id, reader.again()
+            try:
+                async with self._open_stream(before) as answer:
+                    if media_type(answer) != EVENTS:
+                        return
+                    while await self._read_some(answer, reader, None):
+                        barren = 0
+            except NotSpoken:
+                return
+            except Lost as lost:
+                LOG.debug("%s: %s", self.wire.url, lost)
+            await anyio.sleep(_pause(reader, barren))
+            barren += 1
+
+    def _withdraw(self, waiting: Waiting) -> None:
+        """Cancel for good: in the modern era hanging up has done it."""
+        line = None if self._modern else waiting.cancellation()
+        if line is not None and not self.reason:
+            self._tasks.start_soon(self._send_quietly, line)
+
+    async def _send_quietly(self, line: bytes) -> None:
+        try:
+            await self._reply(line)
+        except Lost as lost:
+            LOG.debug("A cancellation was not sent: %s", lost)
+
+    async def _reply(self, line: bytes, headers: Mapping[str, str] | None = None) -> None:
+        async with self.wire.send("POST", headers or self._headers("", None), line) as answer:
+            await self._check(answer)
+
+
+def _pause(reader: EventReader, barren: int) -> float:
+    """How long to wait before a stream is opened again: as long as asked, longer if in vain."""
+    backoff = min(_PAUSE * 2.0**barren, _LONGEST_PAUSE)
+    if reader.retry is None:
+        return backoff
+    asked = min(reader.retry, _LONGEST_RETRY)
+    return max(asked, backoff) if barren else asked
+
+
+@asynccontextmanager
+async def open_streamable(
+    http: HttpClient, reached: Http, peer: Peer
+) -> AsyncGenerator[StreamableTransport]:
+    """Hold a connection to a server at an address; the first request is the first contact."""
+    async with owned_tasks() as tasks:
+        transport = StreamableTransport(Wire(http, reached), peer, tasks)
+        try:
+            yield transport
+        finally:
+            await transport.leave()

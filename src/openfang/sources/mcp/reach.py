@@ -1,0 +1,113 @@
+"""From what is known of a server to a connection; what was found out before is remembered."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.host.process import Launch, Limits
+from openfang.sources.mcp.connection import Connection, open_connection
+from openfang.sources.mcp.spec import Http, Stdio
+from openfang.sources.mcp.stdio import open_stdio
+from openfang.sources.mcp.transport import ProbeFatal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from openfang.protocols.mcp.meta import ClientInfo
+    from openfang.sources.mcp.greeting import Era
+    from openfang.sources.mcp.spec import ServerSpec
+    from openfang.sources.mcp.transport import Peer
+
+_CONNECTIONS: Final = 64
+
+
+class Reach:
+    """Makes connections. `complained` hears what servers write for people: name and line."""
+
+    def __init__(
+        self,
+        *,
+        client: ClientInfo,
+        capabilities: Mapping[str, Any],
+        complained: Callable[[str, str], None],
+        limits: Limits | None = None,
+    ) -> None:
+        self._client = client
+        self._capabilities = capabilities
+        self._complained = complained
+        self._limits = limits or Limits()
+        self._known: dict[str, tuple[object, str, Era]] = {}
+
+    def __call__(self, spec: ServerSpec, peer: Peer) -> AbstractAsyncContextManager[Connection]:
+        """Hold a connection to this server."""
+        match spec.reached:
+            case Stdio():
+                return self._stdio(spec.name, spec.reached, peer)
+            case Http():
+                return self._http(spec.name, spec.reached, peer)
+
+    @asynccontextmanager
+    async def _stdio(self, name: str, reached: Stdio, peer: Peer) -> AsyncGenerator[Connection]:
+        async with AsyncExitStack() as stack:
+            try:
+                connection = await self._start(stack, name, reached, peer)
+            except ProbeFatal:
+                # It cannot bear the question which revisions it speaks: it is not asked again.
+                await stack.aclose()
+                self._known[name] = (reached, "stdio", "handshake")
+                connection = await self._start(stack, name, reached, peer)
+            self._remember(name, reached, connection)
+            yield connection
+
+    async def _start(
+        self, stack: AsyncExitStack, name: str, reached: Stdio, peer: Peer
+    ) -> Connection:
+        launch = Launch(
+            argv=reached.argv,
+            cwd=reached.cwd,
+            environment=reached.environment,
+            limits=self._limits,
+        )
+
+        def complained(line: str) -> None:
+            self._complained(name, line)
+
+        transport = await stack.enter_async_context(open_stdio(launch, peer, complained=complained))
+        known = self._found(name, reached)
+        return await open_connection(
+            transport,
+            peer,
+            client=self._client,
+            capabilities=self._capabilities,
+            known=known[1] if known else None,
+        )
+
+    @asynccontextmanager
+    async def _http(self, name: str, reached: Http, peer: Peer) -> AsyncGenerator[Connection]:
+        from openfang.host.http import HttpClient  # noqa: PLC0415 - aiohttp takes 0.4 s
+        from openfang.sources.mcp.find import find_http  # noqa: PLC0415 - as above
+
+        # A pool for each: no server waits for another's, and all of it ends with the connection.
+        async with (
+            HttpClient(connections=_CONNECTIONS) as http,
+            find_http(
+                http,
+                reached,
+                peer,
+                client=self._client,
+                capabilities=self._capabilities,
+                known=self._found(name, reached),
+            ) as connection,
+        ):
+            self._remember(name, reached, connection)
+            yield connection
+
+    def _found(self, name: str, reached: object) -> tuple[str, Era] | None:
+        """What was found out about this server, unless it is reached in another way by now."""
+        known = self._known.get(name)
+        return known[1:] if known is not None and known[0] == reached else None
+
+    def _remember(self, name: str, reached: object, connection: Connection) -> None:
+        self._known[name] = (reached, connection.transport.kind, connection.era)

@@ -1,0 +1,71 @@
+"""One MCP server, as far as it is known before anybody has spoken to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from openfang.core.tools import Risk, Trust
+from openfang.registry.classify import Declared
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stdio:
+    """A program of this machine, or the sandbox that starts it; it knows `environment` alone."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """An address."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    allow_private: bool = False
+
+
+Reached: TypeAlias = Stdio | Http
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """The operator's word on one tool."""
+
+    declared: Declared = field(default_factory=Declared)
+    enabled: bool = True
+    timeout: float | None = None
+
+
+NO_OVERRIDE = Override()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """How to reach a server, and what the operator says of it. Two that are equal are the same."""
+
+    name: str
+    reached: Reached
+    timeout: float = 30.0
+    trust: Trust = Trust.MEDIUM
+    risk: Risk | None = None
+    allow_tools: tuple[str, ...] = ()
+    denied_tags: frozenset[str] = frozenset()
+    overrides: Mapping[str, Override] = field(default_factory=dict[str, Override])
+    lazy: bool = False
+    at_once: int = 10
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is not on this machine."""
+        return isinstance(self.reached, Http)
+
+    def shows(self, tool: str) -> bool:
+        """Whether this tool of the server's may be seen at all."""
+        return not self.allow_tools or tool in self.allow_tools
