@@ -8,6 +8,7 @@ reloads.
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import os
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from openfang.config.node import Server
 
 ServeApp: TypeAlias = "Callable[[Parts, anyio.Event, Mapping[str, str]], Served]"
+# A call leaves little behind that only the collector finds; at its default it takes a tenth of all.
+_GARBAGE: Final = (20_000, 20, 50)
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("openfang.daemon")
 
@@ -187,6 +190,8 @@ class _Serving:
     async def run(self, served: Served) -> None:
         """Serve until told to end, and until what was begun has ended."""
         self._warn()
+        gc.freeze()
+        gc.set_threshold(*_GARBAGE)
         answering, stop = anyio.Event(), self.orders.stop
         reloading = partial(self.orders.reloading, served.reloader.try_again)
         async with beside(partial(self._announce, answering), reloading, *served.watches):

@@ -4,20 +4,65 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from openfang.host.refusals import INTERNAL, STOPPING, Refusal
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+    from uvicorn._types import ASGI3Application, ASGISendEvent, HTTPResponseStartEvent
 
 LOG: Final = logging.getLogger("openfang.server")
 
 
+class _Joined:
+    """A connection whose first piece waits for the second: a head and its body are one packet."""
+
+    __slots__ = ("_connection", "_first", "close", "is_closing")
+
+    def __init__(self, connection: asyncio.Transport) -> None:
+        self._connection = connection
+        self._first: bytes | None = None
+        self.close = connection.close
+        self.is_closing = connection.is_closing
+
+    def write(self, piece: bytes) -> None:
+        if self._first is None:
+            self._first = piece
+        else:
+            self._connection.write(self._first + piece)
+
+
 class Exchange(RequestResponseCycle):
     """Runs the app for one request. `disconnected` means that nobody listens to it any more."""
+
+    _head: HTTPResponseStartEvent | None = None
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Hold the head back until there is something to send with it."""
+        if message["type"] == "http.response.start" and not self.response_started:
+            if self._head is not None:
+                raise RuntimeError("The answer has begun already.")
+            self._head = message
+            return
+        head, self._head = self._head, None
+        if head is None:
+            await super().send(message)
+        elif self.scope["method"] == "HEAD":
+            await super().send(head)
+            await super().send(message)
+        else:
+            await self._send_joined(head, message)
+
+    async def _send_joined(self, head: HTTPResponseStartEvent, message: ASGISendEvent) -> None:
+        connection = self.transport
+        self.transport = cast("asyncio.Transport", _Joined(connection))
+        try:
+            await super().send(head)
+            await super().send(message)
+        finally:
+            self.transport = connection
 
     async def run_asgi(self, app: ASGI3Application) -> None:
         """Run the app, and answer in its place when it does not."""

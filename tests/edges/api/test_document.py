@@ -67,7 +67,7 @@ async def test_the_document_names_every_route_and_what_it_requires(node: Live) -
         assert operation["security"] == ([] if public else [{"key": []}])
         assert operation["description"] == f"Requires: {endpoint.access.value}."
         assert ("401" in operation["responses"]) is not public
-        needs_role = endpoint.access.roles is not None
+        needs_role = endpoint.roles is not None
         assert not needs_role or "403" in operation["responses"]
 
 

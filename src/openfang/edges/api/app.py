@@ -30,7 +30,7 @@ from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping
 
     from openfang.core.trace import Chain
     from openfang.edges.api.endpoint import Endpoint
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
 _LARGE_BODY = 65_536
 _OUR_MISTAKE = 500
+_STREAMED = 200
 _NOBODY = Caller(id="nobody")
 
 
@@ -170,8 +171,8 @@ class Api:
             self.node.charge(caller, endpoint.work)
         elif _is_large(headers):
             self.node.check_call(caller)
-        if endpoint.access.roles is not None:
-            await self.node.require(caller, *endpoint.access.roles)
+        if endpoint.roles is not None:
+            await self.node.require(caller, *endpoint.roles)
 
     async def _answer(
         self, endpoint: Endpoint, asked: Asked, scope: Scope, receive: Receive, served: _Served
@@ -181,9 +182,9 @@ class Api:
             answer = await endpoint.handle(asked)
             left, head = self._left(asked.caller, scope), scope["method"] == "HEAD"
             if isinstance(answer, Answer):
-                await send_answer(served.send, answer, left, head=head)
+                await send_answer(served.begin(answer.status), answer, left, head=head)
             else:
-                await send_stream(served.send, answer, left, head=head)
+                await send_stream(served.begin(_STREAMED), answer, left, head=head)
         except asyncio.CancelledError:
             if not watch.gone:
                 raise
@@ -244,14 +245,14 @@ class _Served:
         self.route = ""
         self.status = 0
 
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        await self._send(message)
+    def begin(self, status: int) -> Send:
+        """Note that an answer is on its way, and give what sends it."""
+        self.status = status
+        return self._send
 
     async def fail(self, answer: Answer, left: tuple[tuple[bytes, bytes], ...]) -> None:
         """Answer with a problem, unless an answer is on its way: then it ends where it is."""
         if not self.status:
-            await send_answer(self.send, answer, left)
+            await send_answer(self.begin(answer.status), answer, left)
             return
         raise ConnectionAbortedError

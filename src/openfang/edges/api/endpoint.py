@@ -34,13 +34,6 @@ class Access(Enum):
     APPROVER = "approver"
     ADMIN = "admin"
 
-    @property
-    def roles(self) -> tuple[Role, ...] | None:
-        """The roles that are needed, if any is."""
-        if self in {Access.PUBLIC, Access.KEY}:
-            return None
-        return () if self is Access.ADMIN else (Role(self.value),)
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -66,6 +59,13 @@ class Endpoint:
     body: Schema | None = None
     answers: Mapping[int, Schema | Text | str]
     problems: tuple[int, ...] = ()
+
+    @cached_property
+    def roles(self) -> tuple[Role, ...] | None:
+        """The roles that are needed beside an administrator's, if any is."""
+        if self.access in {Access.PUBLIC, Access.KEY}:
+            return None
+        return () if self.access is Access.ADMIN else (Role(self.access.value),)
 
     @cached_property
     def _body_check(self) -> Validator:
