@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from openfang.core.errors import Conflict, NotFound
+from openfang.core.errors import Conflict, NotFound, OpenFangError
 from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, TOOL_ACCEPTED, Record
 from openfang.core.ids import new_id
 from openfang.core.keys import AdminToken, Key, Spec
@@ -15,6 +15,7 @@ from openfang.storage.specs import insert_project, insert_spec, spec_hash
 
 if TYPE_CHECKING:
     from openfang.app.build import Parts
+    from openfang.audit.broker import Statements
     from openfang.core.calls import Caller
     from openfang.core.tools import Tool
 
@@ -31,12 +32,14 @@ class Admin:
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""
         self._check_name(key.name)
+        self._check_spec(key.spec)
+        self._check_limit(key.cells_per_minute)
         secret = new_secret(KEY_PREFIX)
         key = replace(key, id=new_id("key"), created_at=self._now(), expires_at=self._expiry(ttl))
         record = self._record(KEY_CREATED, key=key.id, name=key.name, role=key.role.value)
         projects = tuple(insert_project(project) for project in key.projects)
         insert = self.parts.keys.insert_key(key, secret)
-        await self.parts.broker.append([record], (*projects, insert))
+        await self._insert(key.name, record, (*projects, insert))
         return key, secret
 
     async def create_token(self, token: AdminToken, *, ttl: float | None) -> tuple[AdminToken, str]:
@@ -47,20 +50,29 @@ class Admin:
             token, id=new_id("token"), created_at=self._now(), expires_at=self._expiry(ttl)
         )
         record = self._record(KEY_CREATED, key=token.id, name=token.name, tools=token.tools)
-        await self.parts.broker.append([record], (self.parts.keys.insert_token(token, secret),))
+        await self._insert(token.name, record, (self.parts.keys.insert_token(token, secret),))
         return token, secret
+
+    async def _insert(self, name: str, record: Record, statements: Statements) -> None:
+        """Store it, unless somebody else took the name a moment ago."""
+        try:
+            await self.parts.broker.append([record], statements)
+        except Conflict:
+            raise _taken(name) from None
 
     async def revoke_key(self, name: str) -> Key | AdminToken:
         """End a key or token, by name or id."""
         found = next((key for key in self._in_force() if name in {key.id, key.name}), None)
         if found is None:
-            raise NotFound(f"No key {name} is in force.", way_out="openfang keys list")
-        self._check_not_last(found)
+            raise _unknown(name)
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
         now = self._now()
         # A later key of the same name must not inherit what this one was allowed.
         ended = end_all(f"key:{found.name}", now)
-        await self.parts.broker.append([record], (revoke(found.id, now), ended))
+        try:
+            await self.parts.broker.append([record], (revoke(found.id, now), ended))
+        except Conflict:
+            raise self._not_ended(found) from None
         self.parts.callers.forget()
         return replace(found, revoked_at=now)
 
@@ -71,22 +83,29 @@ class Admin:
     def _in_force(self) -> list[Key | AdminToken]:
         return [key for key in self.keys() if key.revoked_at is None]
 
-    def _check_not_last(self, key: Key | AdminToken) -> None:
-        """Somebody must be left who can manage the node."""
-        now = self._now()
-        lasting = [
-            one for one in self._in_force() if one.expires_at is None or one.expires_at > now
-        ]
-        if [one.id for one in lasting if isinstance(one, Key) and one.admin] == [key.id]:
-            raise Conflict(
-                f"{key.name} is the last administrator's key.",
-                way_out="first: openfang keys create NAME --admin",
-            )
+    def _not_ended(self, key: Key | AdminToken) -> OpenFangError:
+        """Say why: another was faster, or nobody would be left who can manage the node."""
+        if all(one.id != key.id for one in self._in_force()):
+            return _unknown(key.name)
+        return Conflict(
+            f"{key.name} is the last administrator's key that does not expire.",
+            way_out="first: openfang keys create NAME --admin",
+        )
 
     def _check_name(self, name: str) -> None:
         if name == "config" or any(key.name == name for key in self._in_force()):
+            raise _taken(name)
+
+    def _check_spec(self, spec: str | None) -> None:
+        if spec is not None and all(known.hash != spec for known in self.parts.specs.all()):
+            raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
+
+    def _check_limit(self, cells: int | None) -> None:
+        cost = self.parts.config.limits.costs.call
+        if cells is not None and cells < cost:
             raise Conflict(
-                f"A key named {name} exists already.", way_out=f"openfang keys revoke {name}"
+                f"With {cells} cells a minute it could never call: one call costs {cost}.",
+                way_out=f"a limit of at least {cost}, or lower limits.costs.call",
             )
 
     async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
@@ -127,3 +146,11 @@ class Admin:
 
     def _record(self, event: str, **payload: object) -> Record:
         return Record(event=event, payload=payload, context={"caller": self.caller.id})
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"A key named {name} exists already.", way_out=f"openfang keys revoke {name}")
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"No key {name} is in force.", way_out="openfang keys list")

@@ -26,7 +26,9 @@ def main() -> int:
 
     home = Home(find_home(os.environ))
     wishes = Wishes(
-        told=lambda daemon: speak(os.environ, orjson.dumps(daemon)),
+        told=lambda daemon, warnings: speak(
+            os.environ, orjson.dumps({"daemon": daemon, "warnings": warnings})
+        ),
         log_file=log_file(home.path),
         **orjson.loads(sys.argv[1]),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from openfang.app.asking import Asking
-from openfang.app.discovery import find_daemon
+from openfang.app.discovery import daemon_of
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.paths import Home
 from openfang.app.remote import Remote
@@ -32,7 +32,7 @@ async def open_session(environ: Mapping[str, str] | None = None) -> AsyncGenerat
     """Open the home of the environment, as the holder of its key."""
     environ = os.environ if environ is None else environ
     home = Home(find_home(environ))
-    daemon = await find_daemon(home.path)
+    daemon = await daemon_of(home.path)
     if daemon is None:
         from openfang.app.local import open_local  # noqa: PLC0415 - 0.3 s that a daemon saves
 

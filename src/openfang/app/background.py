@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
-from openfang.app.discovery import LOCK, Daemon, claimed, remove
+from openfang.app.discovery import LOCK, Absent, Daemon, claimed, remove
 from openfang.core.errors import Conflict, HomeError
 from openfang.host.detach import Detach, first_words, running
 
@@ -30,8 +30,8 @@ def log_file(home: Path) -> Path:
 
 def start_apart(
     home: Path, environ: Mapping[str, str], *, listen: str | None, any_port: bool
-) -> Daemon:
-    """Start a daemon in the background, and return when it is healthy."""
+) -> tuple[Daemon, list[str]]:
+    """Start a daemon in the background, and return when it is healthy, with what to beware of."""
     home = home.absolute()
     wishes = orjson.dumps({"listen": listen, "any_port": any_port}).decode()
     kept = {name: value for name, value in environ.items() if name not in _OF_THE_COMMAND}
@@ -49,7 +49,7 @@ def start_apart(
     body = cast("dict[str, Any]", orjson.loads(words))
     if "error" in body:
         raise HomeError(**body["error"])
-    return Daemon(**body)
+    return Daemon(**body["daemon"]), body["warnings"]
 
 
 def _size(file: Path) -> int:
@@ -79,7 +79,7 @@ def end_daemon(home: Path, *, seconds: float, kill: bool = False) -> int | None:
             raise _not_ours(pid)
         process.send(signal.SIGKILL if kill else signal.SIGTERM)
         if not process.ended(_KILL_SECONDS if kill else seconds):
-            raise _still_there(pid, seconds, kill=kill)
+            raise _still_there(claimed(home), pid, seconds, kill=kill)
     _tidy(home)
     return pid
 
@@ -91,11 +91,14 @@ def _not_ours(pid: int) -> Conflict:
     )
 
 
-def _still_there(pid: int, seconds: float, *, kill: bool) -> Conflict:
+def _still_there(claim: Daemon | Absent, pid: int, seconds: float, *, kill: bool) -> Conflict:
     if kill:
         return Conflict(f"Process {pid} cannot be killed now.", way_out=f"ps -o stat,wchan {pid}")
+    # It takes its address back as soon as it is told to end.
+    told = not isinstance(claim, Daemon)
+    why = "its calls have not ended" if told else "it did not answer"
     return Conflict(
-        f"The daemon, process {pid}, still runs after {seconds:g} s; its calls have not ended.",
+        f"The daemon, process {pid}, still runs after {seconds:g} s; {why}.",
         way_out="wait, or: openfang stop --kill",
     )
 

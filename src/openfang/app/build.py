@@ -13,7 +13,7 @@ from openfang.app.home import require_master_key
 from openfang.app.identify import find_key
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
-from openfang.app.stores import StoredNames, StoredPins
+from openfang.app.stores import Backlog, StoredNames, StoredPins
 from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
 from openfang.config.load import load
@@ -92,6 +92,7 @@ class Parts:
     checks: dict[str, Callable[[Call], Deny | None]]
     sinks: Sinks
     readers: CapacityLimiter
+    backlog: Backlog
     servers: Servers | None = None
 
     def add(self, kind: Kind, source: ToolSource) -> None:
@@ -102,7 +103,7 @@ class Parts:
         held = self.registry.snapshot.held
         records = [_held(tool, held[tool]) for tool in held if tool not in known]
         if records:
-            self.writer.write_blocking(self.broker.unit(records))
+            self.backlog.add(self.broker.unit(records))
 
     def remove(self, kind: Kind, name: str) -> None:
         """Let a source go: its tools are listed no longer."""
@@ -163,9 +164,10 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         now=clock.time_ns,
         timeout_ns=int(config.approvals.timeout_secs * _SECOND),
     )
+    backlog = Backlog(writer)
     registry = Registry(
-        names=StoredNames(database, writer),
-        pins=StoredPins(database, writer),
+        names=StoredNames(database, backlog),
+        pins=StoredPins(database, backlog),
         clock=clock,
         adapters=[load_plugin(plugin) for plugin in config.plugins.adapters],
     )
@@ -209,6 +211,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         checks=checks,
         sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
         readers=CapacityLimiter(_READERS),
+        backlog=backlog,
     )
     _add_builtins(parts)
     return parts
@@ -261,7 +264,7 @@ def _engine(
 def _guards(config: Config) -> Guards:
     limits = config.limits
     return Guards(
-        quota=_quota(config),
+        quota=quota_of(config),
         call_cost=limits.costs.call,
         chains=Chains(_chain_limits(config)),
         loops=Loops(_loop_limits(config)),
@@ -271,13 +274,14 @@ def _guards(config: Config) -> Guards:
 
 def _configure_guards(guards: Guards, config: Config) -> None:
     """Change the limits; what was counted stays."""
-    guards.quota, guards.call_cost = _quota(config), config.limits.costs.call
+    guards.quota, guards.call_cost = quota_of(config), config.limits.costs.call
     guards.chains.configure(_chain_limits(config))
     guards.loops.configure(_loop_limits(config))
     guards.breakers.configure(_breaker_limits(config))
 
 
-def _quota(config: Config) -> Quota:
+def quota_of(config: Config) -> Quota:
+    """Return the rate that each caller and each address has."""
     return Quota(cells_per_minute=config.limits.cells_per_minute, burst=config.limits.burst)
 
 

@@ -8,6 +8,7 @@ reloads.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import ipaddress
 import logging
@@ -31,7 +32,7 @@ from openfang.host.server import Listener, ServerLimits, listen, raise_file_limi
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from openfang.app.build import Parts
@@ -50,10 +51,10 @@ _log = logging.getLogger("openfang.daemon")
 class Wishes:
     """How a daemon is wanted. Without a file its log goes to standard error.
 
-    `told` hears where it is, once `/api/health` has answered there.
+    `told` hears where it is, once `/api/health` has answered there, and what to beware of.
     """
 
-    told: Callable[[Daemon], None]
+    told: Callable[[Daemon, Sequence[str]], None]
     listen: str | None = None
     any_port: bool = False
     log_file: Path | None = None
@@ -106,12 +107,11 @@ async def _bound(host: str, port: int, *, any_port: bool) -> Listener:
     except Conflict as error:
         if any_port:
             return listen(host, 0)
-        by = await to_thread.run_sync(holders.listener, port)
+        taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+        by = await to_thread.run_sync(holders.listener, port) if taken else None
         who = f", by {by}" if by else ""
-        name = f"[{host}]" if ":" in host else host
         raise Conflict(
-            f"The daemon cannot listen: {error.message}{who}.",
-            way_out=f"openfang start --listen {name}:0, or change OPENFANG_LISTEN or api_listen",
+            f"The daemon cannot listen: {error.message}{who}.", way_out=error.way_out
         ) from error
 
 
@@ -185,11 +185,12 @@ class _Serving:
     parts: Parts
     listener: Listener
     orders: _Orders
-    told: Callable[[Daemon], None]
+    told: Callable[[Daemon, Sequence[str]], None]
 
     async def run(self, served: Served) -> None:
         """Serve until told to end, and until what was begun has ended."""
-        self._warn()
+        for warning in self._warnings():
+            _log.warning("%s", warning)
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
         answering, stop = anyio.Event(), self.orders.stop
@@ -198,12 +199,14 @@ class _Serving:
             limits = _limits(self.parts.config.server)
             await serve(served.app, self.listener, limits, stop=stop, ready=answering.set)
 
-    def _warn(self) -> None:
+    def _warnings(self) -> list[str]:
         host, port = self.listener.address
+        found = list[str]()
         if not ipaddress.ip_address(host).is_loopback:
-            _log.warning("Listening on %s port %s: other machines can reach it", host, port)
+            found.append(f"Listening on {host} port {port}: other machines can reach it")
         if not self.parts.config.auth.require_key:
-            _log.warning("auth.require_key is false: every program of this machine may call")
+            found.append("auth.require_key is false: every program of this machine may call")
+        return found
 
     async def _announce(self, answering: anyio.Event) -> None:
         await answering.wait()
@@ -216,4 +219,4 @@ class _Serving:
             raise
         await to_thread.run_sync(write, self.parts.home.path, daemon)
         _log.info("Serving at %s", daemon.url)
-        self.told(daemon)
+        self.told(daemon, self._warnings())

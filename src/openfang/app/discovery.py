@@ -23,13 +23,15 @@ import orjson
 from anyio import to_thread
 
 from openfang.core.errors import Conflict, HomeError
-from openfang.host.loopback import DaemonUnreachable, Loopback
+from openfang.host.loopback import Loopback
 from openfang.host.private import write_private
 from openfang.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
+
+    from openfang.host.loopback import Reply
 
 FILE: Final = "daemon.json"
 LOCK: Final = "run/daemon.lock"
@@ -40,6 +42,9 @@ _PAUSE: Final = 0.02
 _MOST_BYTES: Final = 10_000
 _SUCCESS: Final = range(200, 300)
 _TOO_MANY: Final = 429
+_NO_ROOM: Final = 503
+_PROBLEM: Final = "urn:openfang:problem:"
+_LOOK_SECONDS: Final = 0.05
 _ADDRESS = re.compile(r"\A(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([1-9][0-9]{0,4})\Z")
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - replaced, not bound
 
@@ -63,20 +68,25 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A daemon that lives and answers."""
+    """A daemon that lives and answers; one that is `busy` answered that it has no room now."""
 
     url: str
     pid: int
     version: str
     started_at: str
+    busy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """No daemon that could be used: what was found instead, and who holds the lock if anybody."""
+    """No daemon that could be used: what was found instead, and who holds the lock if anybody.
+
+    A `silent` one said where it is, and does not answer there.
+    """
 
     why: str = ""
     pid: int | None = None
+    silent: bool = False
 
 
 def this_daemon(host: str, port: int) -> Daemon:
@@ -105,6 +115,25 @@ async def find_daemon(home: Path) -> Found | None:
     """Find the daemon of a home, if one runs and answers."""
     found = await look(home)
     return found if isinstance(found, Found) else None
+
+
+async def daemon_of(home: Path) -> Found | None:
+    """Find the daemon to use, or none if the home is free.
+
+    Whoever holds the lock without answering is not passed by: rates and runs are counted there.
+    One that starts or ends is given a moment for it.
+    """
+    until = anyio.current_time() + _TOTAL_SECONDS
+    while isinstance(found := await look(home), Absent):
+        if found.pid is None:
+            return None
+        if found.silent or anyio.current_time() >= until:
+            raise HomeError(
+                f"The daemon of {home} does not answer: {found.why}.",
+                way_out="wait, or end it: openfang stop --kill",
+            )
+        await anyio.sleep(_LOOK_SECONDS)
+    return found
 
 
 def find_daemon_now(home: Path) -> Found | None:
@@ -189,25 +218,31 @@ def _holder(home: Path) -> int | None:
 
 async def _confirmed(daemon: Daemon) -> Found | Absent:
     """Ask the daemon itself."""
-    why = await _unhealthy(daemon.url)
-    if why:
-        return Absent(why=f"process {daemon.pid} holds the lock, but {why}", pid=daemon.pid)
+    try:
+        busy = await _asked(daemon.url)
+    except HomeError as error:
+        why = f"{error.message[0].lower()}{error.message[1:].rstrip('.')}"
+        held = f"process {daemon.pid} holds the lock, but {why}"
+        return Absent(why=held, pid=daemon.pid, silent=True)
     return Found(
-        url=daemon.url, pid=daemon.pid, version=daemon.version, started_at=daemon.started_at
+        url=daemon.url,
+        pid=daemon.pid,
+        version=daemon.version,
+        started_at=daemon.started_at,
+        busy=busy,
     )
 
 
-async def _unhealthy(url: str) -> str:
-    """Say what is wrong with what answers there; nothing if it is a healthy daemon."""
-    try:
-        async with Loopback(url, connect_seconds=_CONNECT_SECONDS) as client:
-            reply = await client.request("GET", "/api/health", timeout=_TOTAL_SECONDS)
-    except DaemonUnreachable as error:
-        return f"{error.message[0].lower()}{error.message[1:].rstrip('.')}"
+async def _asked(url: str) -> str:
+    """Ask what answers there how it is: nothing to say, or why it has no time now."""
+    async with Loopback(url, connect_seconds=_CONNECT_SECONDS) as client:
+        reply = await client.request("GET", "/api/health", timeout=_TOTAL_SECONDS)
     # Whoever asks too often has still been answered by the daemon.
     if reply.status == _TOO_MANY or (reply.status in _SUCCESS and _is_ours(reply.body)):
         return ""
-    return f"what answers at {url} is not healthy, or no daemon (status {reply.status})"
+    if reply.status == _NO_ROOM and (detail := _problem_of_ours(reply)):
+        return detail
+    raise HomeError(f"What answers at {url} is not healthy, or no daemon (status {reply.status}).")
 
 
 def _is_ours(body: bytes) -> bool:
@@ -217,10 +252,26 @@ def _is_ours(body: bytes) -> bool:
         return False
 
 
+def _problem_of_ours(reply: Reply) -> str:
+    """Read what a daemon of ours has to say; nothing if another program wrote it."""
+    if reply.headers.get("content-type") != "application/problem+json":
+        return ""
+    try:
+        body: object = orjson.loads(reply.body)
+    except orjson.JSONDecodeError:
+        return ""
+    known = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    ours = str(known.get("type", "")).startswith(_PROBLEM)
+    return str(known.get("detail", "")) if ours else ""
+
+
 async def until_healthy(url: str) -> None:
     """See the daemon answer, or say why it does not."""
-    if why := await _unhealthy(url):
-        raise HomeError(f"The daemon listens, but {why}.", way_out="openfang doctor")
+    try:
+        await _asked(url)
+    except HomeError as error:
+        why = f"{error.message[0].lower()}{error.message[1:]}"
+        raise HomeError(f"The daemon listens, but {why}", way_out="openfang doctor") from error
 
 
 @asynccontextmanager

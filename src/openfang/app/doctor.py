@@ -38,14 +38,22 @@ _LARGE_WAL = 256_000_000
 def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
     """Look at everything; `now` is the wall clock in nanoseconds. Blocks."""
     home = Home(path)
-    if not home.exists:
-        return [fail("home", f"there is none at {path}", "openfang init"), *of_machine(path)]
-    found = [ok("home", str(path)), *_permissions(home), *_unfinished(path)]
-    found += _configuration(path, environ)
-    config = _config(path, environ)
-    if config is not None:
-        found += _of_database(home, config, now)
-    return [*found, *of_daemon(path, config), *of_machine(path)]
+    try:
+        if not home.exists:
+            return [fail("home", f"there is none at {path}", "openfang init"), *of_machine(path)]
+        found = [ok("home", str(path)), *_permissions(home), *_unfinished(path)]
+        found += _configuration(path, environ)
+        config = _config(path, environ)
+        if config is not None:
+            found += _of_database(home, config, now)
+        return [*found, *of_daemon(path, config), *of_machine(path)]
+    except PermissionError as error:
+        return [_not_ours(path, error), *of_machine(path)]
+
+
+def _not_ours(path: Path, error: PermissionError) -> Check:
+    fix = f"chown -R {machine.user()} {path}, or set OPENFANG_HOME to a folder of your own"
+    return fail("home", f"{error.filename or path} cannot be used: {error.strerror}", fix)
 
 
 def _permissions(home: Home) -> list[Check]:

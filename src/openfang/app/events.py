@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
+from anyio import CapacityLimiter, to_thread
 
 from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped, OpenFangError
@@ -26,16 +28,16 @@ from openfang.core.events import (
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
-    AuditEvent,
 )
-from openfang.storage.log import last_number, recent
+from openfang.storage.log import last_number
+from openfang.storage.recent import recent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+    from pathlib import Path
 
     from openfang.core.calls import Caller
     from openfang.storage.database import Database
-    from openfang.storage.log import LogRow
 
 _log = logging.getLogger("openfang.events")
 _TICK_SECONDS = 0.1
@@ -43,6 +45,8 @@ _TICKS_TO_LOOK_AGAIN = 10
 _TICKS_TO_HEALTH = 100
 _AT_ONCE = 500
 _MOST_WAITING = 4_000_000
+_MOST_OF_ONE = 20
+_LOOKING_BACK = 2
 _ENDS_ACCESS = frozenset({KEY_REVOKED, CONFIG_RELOADED})
 _KINDS = {
     TOOL_INVOCATION_START: "call",
@@ -50,8 +54,6 @@ _KINDS = {
     POLICY_DECISION: "decision",
     POLICY_VIOLATION: "decision",
 }
-_OF_PAYLOAD = ("outcome", "decision", "rule", "reason", "duration_us", "labels", "state", "name")
-_OF_CONTEXT = ("caller", "tool", "edge", "trace", "depth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,16 @@ class _Told:
 
     seq: int
     caller: str
+    event: str
     text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What was read at once, up to the record `end`."""
+
+    told: tuple[_Told, ...]
+    end: int
 
 
 @dataclass(slots=True, eq=False)
@@ -122,12 +133,20 @@ class Listening:
 
 
 class Feed:
-    """Reads the log for everybody who listens, once for all of them."""
+    """Reads the log for everybody who listens, once for all of them, and never in the loop.
 
-    def __init__(self, database: Database, health: Callable[[], Mapping[str, Any]]) -> None:
+    `most` is how many may listen at once; an administrator still finds a place then.
+    """
+
+    def __init__(
+        self, database: Database, health: Callable[[], Mapping[str, Any]], *, most: int = 250
+    ) -> None:
         self._database = database
         self._health = health
+        self._most = most
+        self._open = Counter[str]()
         self._listening: set[_Listener] = set()
+        self._follows, self._looks_back = CapacityLimiter(1), CapacityLimiter(_LOOKING_BACK)
         self._somebody = anyio.Event()
         self._last = 0
         self._stopped = False
@@ -162,8 +181,8 @@ class Feed:
         if tick % _TICKS_TO_LOOK_AGAIN == 0:
             self._dismiss()
         newest = last_number(self._database)
-        while self._pass_on() and self._last < newest:  # noqa: ASYNC110 - others get their turn
-            await asyncio.sleep(0)
+        while self._last < newest:
+            self._pass_on(await self._read(self._last, None, self._follows), newest)
         if tick % _TICKS_TO_HEALTH == 0:
             self._send_to_all(self._health_event(self._last))
 
@@ -173,21 +192,26 @@ class Feed:
             if not listener.still():
                 listener.end()
 
-    def _pass_on(self) -> bool:
-        rows = recent(self._database, self._last, _AT_ONCE)
-        if not rows:
-            return False
-        if any(row[3] in _ENDS_ACCESS for row in rows):
+    async def _read(self, after: int, only: str | None, limiter: CapacityLimiter) -> _Part:
+        """Read on in a thread: a record may be long, and others want the loop."""
+        return await to_thread.run_sync(
+            _read, self._database.path, after, only, abandon_on_cancel=True, limiter=limiter
+        )
+
+    def _pass_on(self, part: _Part, newest: int) -> None:
+        told = part.told
+        # Whoever came meanwhile has seen more than this; a log that was cut has nothing up to there.
+        self._last = max(self._last, part.end if told else newest)
+        if not told:
+            return
+        if any(event.event in _ENDS_ACCESS for event in told):
             self._dismiss()
-        told = [_told(row) for row in rows]
-        self._last = told[-1].seq
         everything = b"".join(event.text for event in told)
         for listener in self._listening:
             if listener.only is None and listener.after < told[0].seq:
                 listener.put(everything)
             elif own := _of(told, listener.only, listener.after):
                 listener.put(own)
-        return True
 
     def _send_to_all(self, text: bytes) -> None:
         for listener in self._listening:
@@ -196,22 +220,44 @@ class Feed:
     def _health_event(self, number: int) -> bytes:
         return b"id: %d\nevent: health\ndata: %b\n\n" % (number, orjson.dumps(self._health()))
 
-    async def listen(self, who: Listening) -> AsyncGenerator[bytes]:
+    def listen(self, who: Listening) -> AsyncGenerator[bytes]:
         """Stream events: a caller's own, or all for who may read the log."""
-        newest = last_number(self._database)
-        seen = newest if who.after is None else min(who.after, newest)
-        yield b"retry: 1000\n" + self._health_event(seen)
-        while rows := recent(self._database, seen, _AT_ONCE):
-            seen = rows[-1][1]
-            yield _of(map(_told, rows), who.only, 0) + b"id: %d\n\n" % seen
-            if seen < newest and not _paid(who):
-                return
-            await asyncio.sleep(0)
-        with self._joined(who, seen) as listener:
-            while not listener.ended:
-                text = await listener.take()
-                if text:
-                    yield text
+        caller = who.caller
+        full = self._open.total() >= self._most and caller.role is not Role.ADMIN
+        if full or self._open[caller.id] >= _MOST_OF_ONE:
+            raise _too_many(caller.id, self._open[caller.id])
+        return self._stream(who)
+
+    async def _stream(self, who: Listening) -> AsyncGenerator[bytes]:
+        with self._counted(who.caller.id):
+            newest = last_number(self._database)
+            seen = newest if who.after is None else min(who.after, newest)
+            yield b"retry: 1000\n" + self._health_event(seen)
+            # It joins in the same turn in which it has caught up: nothing is passed on meanwhile.
+            while seen < max(newest, self._last):
+                part = await self._read(seen, who.only, self._looks_back)
+                seen = part.end if part.end > seen else max(newest, self._last)
+                yield _of(part.told, None, 0) + b"id: %d\n\n" % seen
+                if seen < newest and not self._may_go_on(who):
+                    return
+            with self._joined(who, seen) as listener:
+                while not listener.ended:
+                    text = await listener.take()
+                    if text:
+                        yield text
+
+    def _may_go_on(self, who: Listening) -> bool:
+        """Whether it may look back further now; if not, it can go on later from where it is."""
+        return not self._stopped and who.still() and _paid(who)
+
+    @contextmanager
+    def _counted(self, caller: str) -> Generator[None]:
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            self._open += Counter()  # whoever has none open is forgotten
 
     @contextmanager
     def _joined(self, who: Listening, after: int) -> Generator[_Listener]:
@@ -228,7 +274,6 @@ class Feed:
 
 
 def _paid(who: Listening) -> bool:
-    """Whether it may look back further now; if not, it can go on later from where it is."""
     try:
         who.pay()
     except GuardTripped:
@@ -242,20 +287,21 @@ def _of(told: Iterable[_Told], only: str | None, after: int) -> bytes:
     return b"".join(event.text for event in seen if event.seq > after)
 
 
-def _told(row: LogRow) -> _Told:
-    event = AuditEvent.of(row)
-    context, payload = event.context, event.payload
-    body: dict[str, Any] = {
-        "audit_id": event.audit_id,
-        "event_type": event.event_type,
-        "level": event.level,
-        "created_at": event.created_at,
-        "call_id": event.call_id,
-        "task_id": event.task_id,
-    }
-    body |= {name: context[name] for name in _OF_CONTEXT if name in context}
-    body |= {name: payload[name] for name in _OF_PAYLOAD if name in payload}
-    kind = _KINDS.get(event.event_type, "node")
-    data = orjson.dumps(body, default=str).decode()
-    text = f"id: {event.audit_id}\nevent: {kind}\ndata: {data}\n\n"
-    return _Told(event.audit_id, str(context.get("caller", "")), text.encode())
+def _read(path: Path, after: int, only: str | None) -> _Part:
+    found = recent(path, after, _AT_ONCE, caller=only)
+    return _Part(tuple(map(_told, found.records)), found.end)
+
+
+def _told(record: Mapping[str, Any]) -> _Told:
+    number, event = record["audit_id"], record["event_type"]
+    data = orjson.dumps(record, default=str).decode()
+    text = f"id: {number}\nevent: {_KINDS.get(event, 'node')}\ndata: {data}\n\n"
+    return _Told(number, str(record.get("caller", "")), event, text.encode())
+
+
+def _too_many(caller: str, streams: int) -> GuardTripped:
+    return GuardTripped(
+        f"{caller} listens {streams} times; no more may listen now.",
+        rule="too_many_streams",
+        way_out="end a stream first: one shows everything that the key may see",
+    )

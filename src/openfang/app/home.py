@@ -101,11 +101,11 @@ def _found(home: Home, config: Config) -> Made:
 
 
 def _key_file(home: Home, keys: KeyStore, notary: Notary) -> Made:
-    """See to it that the key file holds a key that was made here; one that does not is kept."""
+    """See to it that the key file holds a key that is in force; one that does not is kept."""
     made = Made.HOME
     if home.key_file.exists():
         secret = home.key_file.read_text("utf-8", errors="surrogateescape").strip()
-        if keys.issued(secret):
+        if keys.find_key(secret) is not None:
             return Made.NOTHING
         home.key_file.replace(home.old_key_file)
         made = Made.KEY

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from openfang.app.build import Parts
     from openfang.core.calls import Caller
 
+_OTHER_KEY = "use a key made with: openfang keys create NAME"
+
 
 async def identify(parts: Parts, secret: str, edge: str) -> Caller:
     """Return who holds this key; an unknown, expired or revoked one is nobody's."""
@@ -27,7 +29,8 @@ async def identify(parts: Parts, secret: str, edge: str) -> Caller:
         )
     caller = key.caller()
     if not key.opens(edge):
-        await _refuse(parts, caller, "edge", f"{caller.id} may not come in over {edge}.")
+        reason = f"{caller.id} may not come in over {edge}."
+        await refuse(parts, caller, "edge", reason, f"{_OTHER_KEY} --edge {edge}")
     return caller
 
 
@@ -52,14 +55,15 @@ async def require(parts: Parts, caller: Caller, *roles: Role) -> None:
         return
     words = " or ".join(role.value for role in (*roles, Role.ADMIN))
     rule = "role" if roles else "admin_only"
-    await _refuse(parts, caller, rule, f"{caller.id} is no {words} of this node.")
+    least = (*roles, Role.ADMIN)[0]
+    reason = f"{caller.id} is no {words} of this node."
+    await refuse(parts, caller, rule, reason, f"{_OTHER_KEY} --role {least.value}")
 
 
-async def _refuse(parts: Parts, caller: Caller, rule: str, reason: str) -> None:
+async def refuse(parts: Parts, caller: Caller, rule: str, reason: str, way_out: str) -> None:
+    """Turn somebody away, on record."""
     await note_refusal(parts, caller.id, rule, reason)
-    raise PolicyViolation(
-        reason, rule=rule, way_out="use a key made with: openfang keys create NAME --admin"
-    )
+    raise PolicyViolation(reason, rule=rule, way_out=way_out)
 
 
 async def note_refusal(parts: Parts, caller: str, rule: str, reason: str) -> None:

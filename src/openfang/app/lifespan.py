@@ -42,6 +42,7 @@ async def open_app(
 ) -> AsyncGenerator[Parts]:
     """Open a home for calls: end what a dead process left open, sign and pass on what happens."""
     parts = build(home, environ, clock=clock)
+    parts.backlog.serving = True
     gc.freeze()  # what is here now stays: looking through it would stop the loop for 30 ms
     try:
         await end_interrupted(parts)

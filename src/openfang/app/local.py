@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from anyio import to_thread
 
 from openfang.app.admin import Admin
+from openfang.app.census import health_body, said, server_body, servers_body
 from openfang.app.environment import credential, incoming_chain
-from openfang.app.identify import identify, require
+from openfang.app.identify import identify, refuse, require
 from openfang.app.lifespan import open_app
 from openfang.app.paths import Home
+from openfang.app.upkeep import Upkeep
 from openfang.config.home import find_home
 from openfang.core.calls import Call, Role
 from openfang.core.errors import NotFound
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from openfang.storage.log import LogRow
 
 T = TypeVar("T")
-_MOST_QUESTIONS = 1000
 _ONE_SHOT = "cli"
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
@@ -138,9 +139,8 @@ class Local:
     async def questions(self, *, answered: bool = False) -> list[Question]:
         """List what waits for a person, newest first: everybody's for who watches the node."""
         store = self.parts.approvals.store
-        now = self.parts.clock.time_ns()
-        found = store.all(_MOST_QUESTIONS) if answered else store.pending(now)
-        return [question for question in found if self._concerns(question)]
+        whose = None if self.caller.role in _WATCHERS else self.caller.id
+        return store.all(whose) if answered else store.pending(self.parts.clock.time_ns(), whose)
 
     async def question(self, question_id: str) -> Question:
         """Find one question; another caller's does not exist."""
@@ -157,9 +157,21 @@ class Local:
     ) -> Question:
         """Answer a question."""
         await require(self.parts, self.caller, Role.APPROVER)
+        if approve:
+            await self._check_not_own(question_id)
         return await self.parts.approvals.answer(
             question_id, approve=approve, by=self.caller, scope=scope
         )
+
+    async def _check_not_own(self, question_id: str) -> None:
+        """Let nobody approve what they ask for, but an administrator, who may be the only person."""
+        question = self.parts.approvals.store.get(question_id)
+        if question is None or self.caller.role is Role.ADMIN:
+            return
+        if question.caller == self.caller.id:
+            reason = f"{self.caller.id} asked {question_id} itself."
+            way_out = "let another approver, or an administrator, answer it"
+            await refuse(self.parts, self.caller, "own_question", reason, way_out)
 
     async def specs(self) -> list[Spec]:
         """List the frozen specs, oldest first."""
@@ -186,6 +198,59 @@ class Local:
     async def revoke_key(self, name: str) -> Key | AdminToken:
         """End a key or token, by name or id."""
         return await (await self._admin()).revoke_key(name)
+
+    async def servers(self) -> Mapping[str, Any]:
+        """Show the MCP servers: `configured`, and `connected` with the tools of each."""
+        await self._known()
+        return servers_body(self.parts, self.caller)
+
+    async def server(self, name: str) -> Mapping[str, Any]:
+        """Show everything that is known of one MCP server."""
+        await require(self.parts, self.caller, Role.AUDITOR)
+        await self._known()
+        return server_body(self.parts, name)
+
+    async def server_health(self) -> Mapping[str, str]:
+        """Say of each MCP server that is enabled: healthy, degraded or unhealthy."""
+        await self._known()
+        return health_body(self.parts, self.caller)
+
+    async def server_log(self, name: str) -> Sequence[str]:
+        """Read what an MCP server last wrote for people."""
+        await require(self.parts, self.caller, Role.AUDITOR)
+        await self._known()
+        return said(self.parts, name)
+
+    async def try_server(self, name: str) -> Mapping[str, Any]:
+        """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
+        return await (await self._upkeep()).trial(name)
+
+    async def refresh_servers(self) -> int:
+        """Ask every connected MCP server for its tools again, and count those that answered."""
+        upkeep = await self._upkeep()
+        await self._known()
+        return await upkeep.refresh()
+
+    async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
+        """Enable, disable or restart an MCP server."""
+        return await (await self._upkeep()).act(name, act)
+
+    async def add_server(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write a new MCP server down; it waits until it is enabled."""
+        return await (await self._upkeep()).add(entry)
+
+    async def remove_server(self, name: str) -> Mapping[str, Any]:
+        """Take an MCP server out of the configuration."""
+        return await (await self._upkeep()).remove(name)
+
+    async def _known(self) -> None:
+        """Find out how the servers are; a daemon knows."""
+        if self.edge == _ONE_SHOT and self.parts.servers is not None:
+            await self.parts.servers.settled(woken=False)
+
+    async def _upkeep(self) -> Upkeep:
+        await require(self.parts, self.caller)
+        return Upkeep(self.parts, self.caller)
 
     async def _admin(self) -> Admin:
         await require(self.parts, self.caller)

@@ -47,6 +47,7 @@ class Reloader:
     restart: list[str] = field(default_factory=list[str])
     _began_with: Config = field(init=False)
     _files: tuple[Path, ...] = ()
+    _had_file: bool = False
     _one: anyio.Lock = field(default_factory=anyio.Lock)
 
     def __post_init__(self) -> None:
@@ -70,6 +71,7 @@ class Reloader:
     async def watch(self) -> None:
         """Look at the files now and then; what changed since the start is loaded."""
         self._files = await to_thread.run_sync(files, self.parts.home.path, self.environ)
+        self._had_file = await to_thread.run_sync(self.parts.home.config_file.exists)
         seen: Signature | None = None
         while True:
             await anyio.sleep(_LOOK_SECONDS)
@@ -105,15 +107,24 @@ class Reloader:
                 self.problems = await to_thread.run_sync(self._found_wrong, error)
                 self._count(success=False)
                 raise
-            self.problems = []
+            mended, self.problems = bool(self.problems), []
             self.loaded_at = self.parts.clock.time_ns()
             self.restart = self._needs_restart(config)
             self._count(success=True)
+        if mended:
+            _log.info("The configuration is good again")
         if changed:
             _log.info("The configuration was loaded: %s changed", ", ".join(changed))
 
     def _load(self) -> Config:
         path = self.parts.home.path
+        there = self.parts.home.config_file.exists()
+        if self._had_file and not there:
+            raise ConfigError(
+                f"{self.parts.home.config_file} is gone: what it said stays in force.",
+                way_out="put the file back; an empty one means the defaults",
+            )
+        self._had_file = there
         self._files = files(path, self.environ)
         return load(path, self.environ)
 
@@ -140,15 +151,7 @@ class Reloader:
 
     def _found_wrong(self, error: OpenFangError) -> list[dict[str, Any]]:
         found = check(self.parts.home.path, self.environ) if isinstance(error, ConfigError) else ()
-        listed = [
-            {
-                "file": problem.place.file,
-                "line": problem.place.line,
-                "key": problem.key,
-                "message": problem.message,
-            }
-            for problem in found
-        ]
+        listed = [problem.as_json() for problem in found]
         return listed or [{"file": "", "line": 0, "key": "", "message": error.message}]
 
     def _needs_restart(self, config: Config) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from openfang.app.asking import in_doubt
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K", Key, AdminToken)
 _LONGEST_WAIT: Final = 600
+_SERVERS: Final = "/api/mcp/servers"
 _RESULTS: Final = "openfang://results/"
 _SECOND: Final = 1_000_000_000
 _LAST_OF_SECOND: Final = 999_999_000
@@ -165,6 +166,42 @@ class Remote:
         """End a key or token, by name or id."""
         return await self.daemon.act("DELETE", f"/api/keys/{_segment(name)}", _key)
 
+    async def servers(self) -> Mapping[str, Any]:
+        """Show the MCP servers: `configured`, and `connected` with the tools of each."""
+        return await self.daemon.get(_SERVERS, _object)
+
+    async def server(self, name: str) -> Mapping[str, Any]:
+        """Show everything that is known of one MCP server."""
+        return await self.daemon.get(_server(name), _object)
+
+    async def server_health(self) -> Mapping[str, str]:
+        """Say of each MCP server that is enabled: healthy, degraded or unhealthy."""
+        return await self.daemon.get("/api/mcp/health", _object)
+
+    async def server_log(self, name: str) -> Sequence[str]:
+        """Read what an MCP server last wrote for people."""
+        return await self.daemon.get(f"{_server(name)}/logs", _each("lines", str))
+
+    async def try_server(self, name: str) -> Mapping[str, Any]:
+        """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
+        return await self.daemon.act("POST", f"{_server(name)}/test", _object, {})
+
+    async def refresh_servers(self) -> int:
+        """Ask every connected MCP server for its tools again, and count those that answered."""
+        return await self.daemon.act("POST", f"{_SERVERS}/refresh", _refreshed, {})
+
+    async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
+        """Enable, disable or restart an MCP server."""
+        return await self.daemon.act("POST", f"{_server(name)}/{_segment(act)}", _object, {})
+
+    async def add_server(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write a new MCP server down; it waits until it is enabled."""
+        return await self.daemon.act("POST", _SERVERS, _object, dict(entry))
+
+    async def remove_server(self, name: str) -> Mapping[str, Any]:
+        """Take an MCP server out of the configuration."""
+        return await self.daemon.act("DELETE", _server(name), _object)
+
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
         query = _query({name: getattr(wanted, name) or None for name in wanted.__slots__})
@@ -193,6 +230,22 @@ def _tool(name: str) -> str:
     if not name:
         raise UnknownTool(name)
     return f"/api/tools/{_segment(name)}"
+
+
+def _server(name: str) -> str:
+    if not name:
+        raise NotFound("A server without a name does not exist.", way_out="openfang servers list")
+    return f"{_SERVERS}/{_segment(name)}"
+
+
+def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
+    if not isinstance(body, dict):
+        raise TypeError(type(body).__name__)
+    return cast("dict[str, Any]", body)
+
+
+def _refreshed(body: Mapping[str, Any]) -> int:
+    return body["refreshed"]
 
 
 def _segment(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from openfang.app.build import quota_of
 from openfang.app.doors import Doors
 from openfang.app.events import Feed
 from openfang.app.node import ServedNode
@@ -14,7 +15,6 @@ from openfang.app.reload import Reloader
 from openfang.app.servers import Servers
 from openfang.app.telemetry import Readings, Telemetry
 from openfang.edges.api.app import Api
-from openfang.guard.rate import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -38,10 +38,10 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     """Put the edges in front of an open home."""
     feed = Feed(parts.database, lambda: {"status": "stopping" if stop.is_set() else "ok"})
     telemetry = Telemetry(_readings(parts, feed))
-    doors = Doors(clock=parts.clock, quota=_quota(parts.config))
+    doors = Doors(clock=parts.clock, quota=quota_of(parts.config))
 
     def applied(config: Config) -> None:
-        doors.quota = _quota(config)
+        doors.quota = quota_of(config)
         servers.apply(config)
         logging.getLogger("openfang").setLevel(config.log_level.upper())
 
@@ -61,10 +61,6 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     return Served(
         app=Api(node), reloader=reloader, watches=(partial(feed.run, stop), reloader.watch)
     )
-
-
-def _quota(config: Config) -> Quota:
-    return Quota(cells_per_minute=config.limits.cells_per_minute, burst=config.limits.burst)
 
 
 def _readings(parts: Parts, feed: Feed) -> Readings:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections import deque
-from dataclasses import dataclass, field
+from collections import ChainMap, deque
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 
+from openfang.app.trial import Trial, try_out
 from openfang.config.servers import HttpTransport, StdioTransport
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind
@@ -24,7 +28,7 @@ from openfang.sources.mcp.spec import Http, Override, ServerSpec, Stdio
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
 
     from anyio.abc import TaskGroup
 
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from openfang.config.models import Config
     from openfang.config.servers import McpServer, ToolOverride
     from openfang.registry.rules import Rules
+    from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
 _LAST_WORDS = 200
@@ -47,6 +53,7 @@ class Servers:
     environ: Mapping[str, str]
     running: dict[str, McpSource] = field(default_factory=dict[str, McpSource])
     said: dict[str, deque[str]] = field(default_factory=dict[str, "deque[str]"])
+    kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     _group: TaskGroup | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
@@ -55,6 +62,12 @@ class Servers:
     def __post_init__(self) -> None:
         client = ClientInfo(name="openfang", version=__version__)
         self._reach = Reach(client=client, capabilities={}, complained=self._complained)
+
+    @asynccontextmanager
+    async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
+        ready = await to_thread.run_sync(prepared, spec)
+        async with self._reach(ready, peer) as connection:
+            yield connection
 
     def _complained(self, server: str, line: str) -> None:
         """Keep what a server writes for people: in the log, and its last words at hand."""
@@ -67,23 +80,51 @@ class Servers:
         await self._wanted.wait()
         async with anyio.create_task_group() as group:
             self._group = group
+            self.kept |= await to_thread.run_sync(self._stored)
             self.apply(self.parts.config)
             self._begun.set()
             await anyio.sleep_forever()
+
+    def _stored(self) -> dict[str, str]:
+        store = self.parts.secrets
+        return {name: store.get(name) for name in store.names()}
+
+    async def keep(self, secrets: Mapping[str, str]) -> None:
+        """Store secrets that entries refer to; they are redacted from now on."""
+        for name, value in secrets.items():
+            await to_thread.run_sync(self.parts.secrets.set, name, value)
+        self.kept |= secrets
+        self.parts.redactor.learn(secrets.values())
+
+    async def forget(self, names: Iterable[str]) -> None:
+        """Delete secrets that no entry refers to any more."""
+        for name in names:
+            self.kept.pop(name, None)
+            with suppress(NotFound):
+                await to_thread.run_sync(self.parts.secrets.delete, name)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What `${NAME}` stands for: a variable of ours, else a secret that is stored."""
+        return ChainMap(dict(self.environ), self.kept)
 
     def want(self) -> None:
         """Begin to connect, in the background."""
         self._wanted.set()
 
-    async def settled(self) -> None:
-        """Begin, and wait until it is known of each server whether it can be reached."""
+    async def settled(self, *, woken: bool = True) -> None:
+        """Begin, and wait until it is known of each server whether it can be reached.
+
+        Those that sleep until they are called are left alone unless they are to be `woken`.
+        """
         if not any(server.enabled for server in self.parts.config.mcp_servers):
             return
         self.want()
         await self._begun.wait()
         with anyio.move_on_after(_SETTLE_SECONDS):
             for source in list(self.running.values()):
-                await source.settled()
+                if woken or not source.spec.lazy:
+                    await source.settled()
 
     def apply(self, config: Config) -> None:
         """Begin what is new, end what is gone, replace what changed; the others go on."""
@@ -103,7 +144,7 @@ class Servers:
         assert self._group is not None  # noqa: S101 - `run` was called
         former = self.running.get(spec.name)
         around = Surroundings(
-            connect=self._reach,
+            connect=self._connect,
             check=self.parts.pipeline.stamper.check,
             changed=self._changed,
             clock=self.parts.clock,
@@ -133,6 +174,32 @@ class Servers:
             raise NotFound(f"No MCP server {name} is enabled.", way_out="openfang servers list")
         return source
 
+    async def refresh(self) -> frozenset[str]:
+        """Ask every connected server for its tools again; say which ones answered."""
+        answered: set[str] = set()
+
+        async def renew(source: McpSource) -> None:
+            if await source.renew():
+                answered.add(source.name)
+
+        async with anyio.create_task_group() as group:
+            for source in self.running.values():
+                group.start_soon(renew, source)
+        return frozenset(answered)
+
+    async def trial(self, server: McpServer) -> Trial:
+        """Connect to a server once more, to see whether it works; it need not be enabled."""
+        self.kept |= await to_thread.run_sync(self._stored)
+        try:
+            reached = self._reached(server)
+        except OpenFangError as error:
+            return Trial(problem=error.message, way_out=error.way_out)
+        try:
+            ready = await to_thread.run_sync(prepared, self._spec_of(server, reached))
+        except OpenFangError as error:
+            return Trial(problem=error.message, way_out=error.way_out)
+        return await try_out(ready)
+
     def health(self) -> dict[str, str]:
         """The contract's word for each server."""
         return {name: source.health.word for name, source in sorted(self.running.items())}
@@ -144,11 +211,15 @@ class Servers:
             reached = self._reached(server)
         except OpenFangError as error:
             reached, fault = Http(url="http://unreachable.invalid"), error.message
-        spec = ServerSpec(
+        return self._spec_of(server, reached), fault
+
+    @staticmethod
+    def _spec_of(server: McpServer, reached: Stdio | Http) -> ServerSpec:
+        return ServerSpec(
             name=server.name,
             reached=reached,
             timeout=server.timeout_secs,
-            trust=_trust(server),
+            trust=trust_of(server),
             risk=server.risk,
             allow_tools=server.allow_tools,
             denied_tags=frozenset(server.deny_side_effect_tags),
@@ -156,14 +227,13 @@ class Servers:
             lazy=server.lazy,
             at_once=server.max_concurrency,
         )
-        return spec, fault
 
     def _reached(self, server: McpServer) -> Stdio | Http:
         match server.transport:
             case StdioTransport() as stdio:
                 return self._stdio(server, stdio)
             case HttpTransport() as http:
-                variables = self.environ
+                variables = self.variables
                 headers = {
                     name: expand(value.get_secret_value(), variables)
                     for name, value in http.headers.items()
@@ -173,13 +243,22 @@ class Servers:
     def _stdio(self, server: McpServer, stdio: StdioTransport) -> Stdio:
         folder = self.parts.home.path / "servers" / server.name
         home, tmp = folder / "home", folder / "tmp"
-        for place in (home, tmp):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        environment = _environment(server, self.environ, str(home), str(tmp))
-        program = shutil.which(stdio.command, path=environment["PATH"])
-        if program is None:
-            raise NotFound(f"The program {stdio.command} was not found.", way_out="install it")
-        return Stdio(argv=(program, *stdio.args), cwd=folder, environment=environment)
+        environment = _environment(server, self.variables, str(home), str(tmp))
+        return Stdio(argv=(stdio.command, *stdio.args), cwd=folder, environment=environment)
+
+
+def prepared(spec: ServerSpec) -> ServerSpec:
+    """Find the program and make its folders; what is missing is a fault of that server. Blocks."""
+    stdio = spec.reached
+    if not isinstance(stdio, Stdio):
+        return spec
+    for name in ("HOME", "TMPDIR"):
+        Path(stdio.environment[name]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    command, *arguments = stdio.argv
+    program = shutil.which(command, path=stdio.environment["PATH"])
+    if program is None:
+        raise NotFound(f"The program {command} was not found.", way_out="install it")
+    return replace(spec, reached=replace(stdio, argv=(program, *arguments)))
 
 
 def _environment(
@@ -193,7 +272,7 @@ def _environment(
     return child_environment(environ, values=values, home=home, tmp=tmp)
 
 
-def _trust(server: McpServer) -> Trust:
+def trust_of(server: McpServer) -> Trust:
     """Low over the network and for packages that may change under our feet, unless stated."""
     if server.trust is not None:
         return Trust(server.trust)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import to_thread
 
 from openfang.app.asking import Asking
-from openfang.app.discovery import Found, look
+from openfang.app.discovery import Found, daemon_of, look
 from openfang.app.environment import credential
 from openfang.core.errors import HomeError, OpenFangError
 from openfang.host.loopback import Loopback
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from openfang.app.discovery import Absent
     from openfang.app.paths import Home
-    from openfang.config.problems import Problem
 
 _SECONDS: Final = 5.0
 
@@ -33,8 +32,8 @@ async def read_status(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
 
 async def reload_config(home: Home, environ: Mapping[str, str]) -> dict[str, Any] | None:
     """Let the daemon read its configuration anew; none runs, none is told."""
-    found = await look(home.path)
-    if not isinstance(found, Found):
+    found = await daemon_of(home.path)
+    if found is None:
         return None
     secret = await to_thread.run_sync(credential, home, environ)
     async with Loopback(found.url, headers=[("Authorization", f"Bearer {secret}")]) as client:
@@ -44,6 +43,7 @@ async def reload_config(home: Home, environ: Mapping[str, str]) -> dict[str, Any
 def _running(home: Home, found: Found) -> dict[str, Any]:
     return {
         "running": True,
+        **({"busy": found.busy} if found.busy else {}),
         "home": str(home.path),
         "url": found.url,
         "pid": found.pid,
@@ -63,7 +63,7 @@ async def _by_its_word(url: str, home: Home, environ: Mapping[str, str]) -> dict
 
 
 def _at_rest(home: Home, environ: Mapping[str, str], absent: Absent) -> dict[str, Any]:
-    body: dict[str, Any] = {"running": False, "home": str(home.path)}
+    body: dict[str, Any] = {"running": absent.silent, "home": str(home.path)}
     if absent.why:
         body["found"] = absent.why
     if absent.pid is not None:
@@ -72,23 +72,13 @@ def _at_rest(home: Home, environ: Mapping[str, str], absent: Absent) -> dict[str
         return {**body, "problem": "There is no home here.", "way_out": "openfang init"}
     from openfang.config.load import check  # noqa: PLC0415 - 0.2 s that a daemon saves
 
-    problems = [_problem(problem) for problem in check(home.path, environ)]
+    problems = [problem.as_json() for problem in check(home.path, environ)]
     state = "wrong" if problems else "in order"
     body["config"] = {"state": state, "file": str(home.config_file), "problems": problems}
     try:
         return {**body, **_of_database(home, environ)}
     except OpenFangError as error:
         return body if problems else {**body, "problem": error.message, "way_out": error.way_out}
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    place = problem.place
-    return {
-        "file": place.file,
-        "line": place.line,
-        "key": problem.key,
-        "message": problem.message,
-    }
 
 
 def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -2,17 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from openfang.core.errors import Conflict
 from openfang.registry.pins import Pin
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import asyncio
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openfang.storage.database import Database
-    from openfang.storage.writer import Writer
+    from openfang.storage.writer import Line, Writer
+
+Row: TypeAlias = "tuple[Any, ...]"
+_log = logging.getLogger("openfang.registry")
+_NAMES = (
+    "INSERT INTO names VALUES (?, ?) "
+    "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name"
+)
+_PINS = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?)"
+
+
+@dataclass(slots=True)
+class Backlog:
+    """What the registry has to write: at once while the home is opened, later while it serves.
+
+    Another process may hold the database for seconds, in which no call may wait. What could not be
+    written stays here, and is tried again with the next change.
+    """
+
+    writer: Writer
+    serving: bool = False
+    _rows: dict[str, dict[str, Row]] = field(default_factory=dict["str", "dict[str, Row]"])
+    _lines: list[Line] = field(default_factory=list["Line"])
+
+    def put(self, sql: str, rows: Iterable[Row]) -> None:
+        """Keep rows, each in place of what the same statement put under its first column."""
+        waiting = self._rows.setdefault(sql, {})
+        for row in rows:
+            waiting.pop(row[0], None)
+            waiting[row[0]] = row
+        self._write()
+
+    def add(self, unit: Unit) -> None:
+        """Keep records."""
+        self._lines += unit.lines
+        self._write()
+
+    def _write(self) -> None:
+        """Write all that waits, each kind as a unit of its own: none takes another one along."""
+        for sql, waiting in self._rows.items():
+            if waiting:
+                rows = tuple(waiting.values())
+                unit = Unit(statements=tuple((sql, row) for row in rows))
+                self._submit(unit, partial(self._kept, waiting, rows))
+        lines, self._lines = tuple(self._lines), []
+        if lines:
+            self._submit(Unit(lines), partial(self._recorded, lines))
+
+    def _submit(self, unit: Unit, tell: Callable[[Exception | None], None]) -> None:
+        if not self.serving:
+            self.writer.write_blocking(unit)
+            tell(None)
+            return
+
+        def done(written: asyncio.Future[Sequence[int]]) -> None:
+            error = written.exception()
+            if error is not None:
+                _log.error("What is known of the tools could not be kept yet: %s", error)
+            tell(error if isinstance(error, Exception) else None)
+
+        self.writer.submit(unit).add_done_callback(done)
+
+    @staticmethod
+    def _kept(waiting: dict[str, Row], rows: Sequence[Row], error: Exception | None) -> None:
+        """Forget what was written, and what the database will never take."""
+        if error is None or isinstance(error, Conflict):
+            for row in rows:
+                if waiting.get(row[0]) is row:
+                    del waiting[row[0]]
+
+    def _recorded(self, lines: Sequence[Line], error: Exception | None) -> None:
+        if error is not None:
+            self._lines[:0] = lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +96,7 @@ class StoredNames:
     """Wire names as they were first given."""
 
     database: Database
-    writer: Writer
+    backlog: Backlog
 
     def load(self) -> Mapping[str, str]:
         """Read all of them."""
@@ -28,11 +104,7 @@ class StoredNames:
 
     def save(self, new: Mapping[str, str]) -> None:
         """Keep these, in this order."""
-        sql = (
-            "INSERT INTO names VALUES (?, ?) "
-            "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name"
-        )
-        self.writer.write_blocking(Unit(statements=tuple((sql, item) for item in new.items())))
+        self.backlog.put(_NAMES, new.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +112,7 @@ class StoredPins:
     """Definitions as they were first seen, or last accepted."""
 
     database: Database
-    writer: Writer
+    backlog: Backlog
 
     def load(self) -> Mapping[str, Pin]:
         """Read all of them."""
@@ -52,6 +124,5 @@ class StoredPins:
 
     def save(self, pins: Sequence[Pin]) -> None:
         """Keep these in place of what was there."""
-        sql = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?)"
         rows = ((pin.tool_id, pin.digest, pin.definition, pin.first_seen) for pin in pins)
-        self.writer.write_blocking(Unit(statements=tuple((sql, row) for row in rows)))
+        self.backlog.put(_PINS, rows)

@@ -40,7 +40,7 @@ def _daemon(path: Path, found: Found | Daemon | Absent) -> Check:
             return ok("daemon", f"{text}, since {found.started_at}")
         case Daemon():
             text = f"process {found.pid} should answer at {found.url}, and does not"
-            return fail("daemon", text, f"openfang stop, or kill {found.pid}")
+            return fail("daemon", text, "wait, or: openfang stop --kill")
         case Absent(why=""):
             return ok("daemon", "none runs; commands work without one")
         case Absent(pid=None):
@@ -64,7 +64,8 @@ def _port(config: Config, found: Found | Daemon | Absent) -> Check:
 
 def of_machine(path: Path) -> list[Check]:
     """Look at what the machine offers, also where there is no home yet."""
-    folder = next(place for place in (path, *path.absolute().parents) if place.exists())
+    places = (path, *path.absolute().parents)
+    folder = next(place for place in places if machine.is_there(place))
     return [_disk(folder), _file_system(folder), _open_files(), _sandbox()]
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from openfang.app.background import log_file, start_apart
 from openfang.app.discovery import Daemon
 from openfang.app.paths import Home
 from openfang.cli.errors import Usage
-from openfang.cli.output import fields, say
+from openfang.cli.output import fields, note, say
 from openfang.config.home import find_home
 from openfang.core.errors import HomeError
 
@@ -57,8 +58,8 @@ def start(
             way_out="openfang init, or set OPENFANG_HOME",
         )
     if detach:
-        daemon = start_apart(home.path, os.environ, listen=listen, any_port=any_port)
-        _tell(home, daemon, {"log": log_file(home.path), "ends with": "openfang stop"})
+        daemon, warnings = start_apart(home.path, os.environ, listen=listen, any_port=any_port)
+        _tell(home, daemon, warnings, {"log": log_file(home.path), "ends with": "openfang stop"})
     else:
         _serve(home, listen, any_port=any_port)
 
@@ -90,12 +91,14 @@ def _serve(home: Home, listen: str | None, *, any_port: bool) -> None:
     anyio.run(run_daemon, home, os.environ, wishes, backend="asyncio", backend_options=options)
 
 
-def _tell(home: Home, daemon: Daemon, more: dict[str, object]) -> None:
+def _tell(home: Home, daemon: Daemon, warnings: Sequence[str], more: dict[str, object]) -> None:
     """Say where it is and what to do with it; that nobody reads it is no reason to end."""
     with suppress(OSError):
         say(f"OpenFang {daemon.version} serves {home.path}")
         key = f"{home.key_file} (an administrator's; commands use it by themselves)"
         fields({"address": daemon.url, "process": daemon.pid, "key": key, **more})
+        for warning in warnings:
+            note(f"beware: {warning}")
         say("\nTry, in another terminal:")
         for command in examples(home, daemon.url):
             say(f"  {command}")

@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from openfang.config.fields import DAY, Name, SecretText, Section, TagName, Text, Variable
+from openfang.config.fields import (
+    DAY,
+    Name,
+    Program,
+    SecretText,
+    Section,
+    TagName,
+    Text,
+    Variable,
+)
 from openfang.config.servers import McpServer
 
 
@@ -15,7 +24,7 @@ class AgentosServer(Section):
     id: Name = Field(description="The server's name.")
     enabled: bool = Field(default=True, description="Whether the server is connected.")
     transport: Literal["stdio"] = Field(default="stdio", description="The only transport there is.")
-    command: tuple[Text, ...] = Field(min_length=1, description="The program and its arguments.")
+    command: tuple[Program, ...] = Field(min_length=1, description="The program and its arguments.")
     allow_tools: tuple[Text, ...] = Field(default=(), description="Empty means all tools.")
     deny_side_effect_tags: tuple[TagName, ...] = Field(default=(), description="Refused tags.")
     timeout_ms: Annotated[int, Field(gt=0, le=DAY * 1000)] = Field(
@@ -50,9 +59,9 @@ def to_server(entry: AgentosServer, folder: Path) -> McpServer:
 
 
 def _from(folder: Path, element: str) -> str:
-    """Resolve what exists there. `..` stays as it is, to be refused when the server starts."""
+    """Resolve what exists there."""
     path = Path(element)
-    if path.is_absolute() or ".." in path.parts or element.startswith("-"):
+    if path.is_absolute() or element.startswith("-"):
         return element
     return str(folder / path) if _exists(folder / path) else element
 

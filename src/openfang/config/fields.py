@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from openfang.core.tools import TAGS, Effect, Risk, Trust
+from openfang.safety.paths import has_parent_reference
 
 DAY = 86_400
 RISKS = ("LOW", "MEDIUM", "MED", "HIGH", "CRITICAL")
@@ -73,6 +74,12 @@ def _whole(text: str) -> str:
     return text
 
 
+def _no_parent(text: str) -> str:
+    if has_parent_reference(text):
+        raise PydanticCustomError("expected", "a path without `..`")
+    return text
+
+
 def _secret_whole(secret: SecretStr) -> SecretStr:
     _whole(secret.get_secret_value())
     return secret
@@ -98,8 +105,9 @@ def meaning(words: str) -> dict[str, JsonValue]:
     return {MEANING: words}
 
 
-Argument = Annotated[str, AfterValidator(_whole)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(_whole)]
+Program = Annotated[str, Field(min_length=1), AfterValidator(_whole), AfterValidator(_no_parent)]
+Argument = Annotated[str, AfterValidator(_whole), AfterValidator(_no_parent)]
 SecretText = Annotated[SecretStr, AfterValidator(_secret_whole)]
 SecretLine = Annotated[SecretStr, AfterValidator(_secret_line)]
 Name = Annotated[

@@ -35,9 +35,12 @@ class JsonProblem(Exception):  # noqa: N818 - what it is called in messages
         self.column = column
 
 
-def read_json(text: str) -> tuple[Any, dict[Key, int]]:
-    """Read one document: its value, and the line of each key and list entry."""
-    scan = _Scan(text)
+def read_json(text: str, *, trailing: bool = False) -> tuple[Any, dict[Key, int]]:
+    """Read one document: its value, and the line of each key and list entry.
+
+    `trailing` forgives a comma before a closing bracket, as editors do in their own files.
+    """
+    scan = _Scan(text, trailing=trailing)
     value = scan.value((), scan.skip())
     if scan.skip() < len(text):
         scan.fail("expected the end of the file")
@@ -48,6 +51,7 @@ def read_json(text: str) -> tuple[Any, dict[Key, int]]:
 class _Scan:
     text: str
     at: int = 0
+    trailing: bool = False
     lines: dict[Key, int] = field(default_factory=dict["Key", int])
     _counted: tuple[int, int] = (0, 1)
 
@@ -97,7 +101,10 @@ class _Scan:
                 return
             self.expect(",", f" or {bracket}")
             if self.text.startswith(bracket, self.skip()):
-                self.fail(f"expected no comma before {bracket}")
+                if not self.trailing:
+                    self.fail(f"expected no comma before {bracket}")
+                self.at += len(bracket)
+                return
 
     def string(self) -> str:
         start = self.at

@@ -40,6 +40,14 @@ def toml_lines(text: str) -> dict[Key, int]:
     return scan.lines
 
 
+def toml_headers(text: str) -> list[tuple[Key, int]]:
+    """List the headers of a TOML text in order: the path of the table below each, and its line."""
+    scan = _Scan(text, [match.start() for match in re.finditer("\n", text)])
+    with suppress(_LostError):
+        scan.document()
+    return scan.headers
+
+
 @dataclass(slots=True)
 class _Scan:
     text: str
@@ -48,6 +56,7 @@ class _Scan:
     table: Key = ()
     lines: dict[Key, int] = field(default_factory=dict[Key, int])
     sizes: dict[Key, int] = field(default_factory=dict[Key, int])
+    headers: list[tuple[Key, int]] = field(default_factory=list[tuple[Key, int]])
 
     def document(self) -> None:
         self.skip(_GAP)
@@ -68,6 +77,7 @@ class _Scan:
             path = self.last(self.note((*path, part), line))
         path = self.note((*path, name), line)
         self.table = self.grown(path, line) if is_list else self.last(path)
+        self.headers.append((self.table, line))
         self.expect("]]" if is_list else "]")
 
     def pair(self, table: Key) -> None:

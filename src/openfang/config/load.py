@@ -31,9 +31,14 @@ _SUFFIXES = _YAML | {".toml"}
 _Model = TypeVar("_Model", bound=Section)
 
 
-def load(home: Path, environ: Mapping[str, str]) -> Config:
-    """Load `config.toml` and what it includes; a missing file means the defaults."""
-    reading = _read(home, environ)
+def load(
+    home: Path, environ: Mapping[str, str], *, instead: Mapping[Path, Path] | None = None
+) -> Config:
+    """Load `config.toml` and what it includes; a missing file means the defaults.
+
+    `instead` names files to read in the place of others: what they would become.
+    """
+    reading = _read(home, environ, instead)
     if reading.config is None or reading.problems:
         lines = "\n".join(str(problem) for problem in reading.ordered())
         raise ConfigError(lines, way_out="openfang config check")
@@ -56,6 +61,7 @@ def check(home: Path, environ: Mapping[str, str]) -> tuple[Problem, ...]:
 @dataclass(slots=True)
 class _Reading:
     folders: Folders
+    instead: Mapping[Path, Path] = field(default_factory=dict["Path", "Path"])
     merged: Merged = field(default_factory=Merged)
     servers: list[tuple[McpServer, Place]] = field(default_factory=list["tuple[McpServer, Place]"])
     files: list[str] = field(default_factory=list[str])
@@ -71,7 +77,7 @@ class _Reading:
         """Read one file, or note why not."""
         name = self.shown(path)
         self.files.append(name)
-        match read_document(path, name):
+        match read_document(self.instead.get(path, path), name):
             case Problem() as problem:
                 self.problems.append(problem)
                 return None
@@ -98,11 +104,13 @@ class _Reading:
                 return valid
 
 
-def _read(home: Path, environ: Mapping[str, str]) -> _Reading:
+def _read(
+    home: Path, environ: Mapping[str, str], instead: Mapping[Path, Path] | None = None
+) -> _Reading:
     home = home.absolute()
-    reading = _Reading(Folders(home=home, user=user_home(environ)))
+    reading = _Reading(Folders(home=home, user=user_home(environ)), instead or {})
     main = home / FILE
-    if not _absent(main):
+    if not _absent(reading.instead.get(main, main)):
         _read_files(reading, main)
     _override(reading.merged, environ)
     # An empty table is validated, and so the default of a path in it counts from the home as well.

@@ -49,6 +49,16 @@ class Problem:
         key = f"{self.key}: " if self.key else ""
         return f"{self.place}{column}: {key}{self.message}"
 
+    def as_json(self) -> dict[str, Any]:
+        """Say the same to a program."""
+        place = self.place
+        return {
+            "file": place.file,
+            "line": place.line,
+            "key": self.key,
+            "message": self.message,
+        }
+
 
 def explain(error: ErrorDetails, data: Mapping[str, Any], root: Shape) -> tuple[Key, str]:
     """Find the key that a validation error speaks of, and say what was expected there."""

@@ -11,6 +11,7 @@ from openfang.config.fields import (
     EffectName,
     FolderPath,
     Name,
+    Program,
     RiskName,
     Seconds,
     SecretLine,
@@ -30,7 +31,7 @@ class StdioTransport(Section):
     """A program of this machine that speaks over its standard input and output."""
 
     type: Literal["stdio"] = Field(description=_TYPE)
-    command: Text = Field(description="The program to start.")
+    command: Program = Field(description="The program to start; no `..` in it or its arguments.")
     args: tuple[Argument, ...] = Field(default=(), description="Its arguments, one entry each.")
 
 

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from openfang.config.fields import Section
     from openfang.config.models import Config
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain]"
@@ -29,14 +30,19 @@ def without_credentials(text: str) -> str:
     return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
 
 
-def as_dict(config: Config) -> dict[str, Plain]:
+def as_dict(config: Section) -> dict[str, Plain]:
     """Give every key that has a value; secrets are `***`."""
     return cast("dict[str, Plain]", _plain(config.model_dump()))
 
 
 def as_toml(config: Config) -> str:
     """Write the configuration as a file that, but for its secrets, would load to the same."""
-    return "\n".join(_table(as_dict(config), ())).lstrip("\n") + "\n"
+    return toml_text(as_dict(config))
+
+
+def toml_text(table: Mapping[str, Plain]) -> str:
+    """Write a table as TOML: values first, then the tables below it."""
+    return "\n".join(_table(table, ())).lstrip("\n") + "\n"
 
 
 def _plain(value: object) -> Plain:

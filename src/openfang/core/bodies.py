@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import (
+    RATE_LIMIT,
     AuditUnavailable,
     CallFailed,
     CallRefused,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from openfang.core.results import Receipt, Result
     from openfang.core.tools import Tool
 
+_FORBIDDEN = 403
 _STATUS: tuple[tuple[type[OpenFangError], int], ...] = (
     (Unauthenticated, 401),
     (UnknownTool, 404),
@@ -46,6 +48,8 @@ def status_of(error: OpenFangError) -> int:
     """The HTTP status of a refusal."""
     if isinstance(error, Rejected):
         return error.status
+    if isinstance(error, GuardTripped) and error.rule == RATE_LIMIT and error.retry_after is None:
+        return _FORBIDDEN  # 429 would say: later
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 

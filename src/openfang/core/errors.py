@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from openfang.core.results import Receipt
 
 
+RATE_LIMIT = "rate_limit"
+
+
 class OpenFangError(Exception):
     """Something that a person can act on."""
 

@@ -31,6 +31,7 @@ SPEC_FROZEN = "spec_frozen"
 TOOL_HELD = "tool_held"
 TOOL_ACCEPTED = "tool_accepted"
 CONFIG_RELOADED = "config_reloaded"
+SERVER_CHANGED = "server_changed"
 HOME_BACKUP = "home_backup"
 HOME_RESTORED = "home_restored"
 
@@ -49,6 +50,7 @@ EVENT_KINDS = frozenset(
         TOOL_HELD,
         TOOL_ACCEPTED,
         CONFIG_RELOADED,
+        SERVER_CHANGED,
         HOME_BACKUP,
         HOME_RESTORED,
     }

@@ -115,6 +115,42 @@ class Session(Protocol):
         """End a key or token, by name or id."""
         ...
 
+    async def servers(self) -> Mapping[str, Any]:
+        """Show the MCP servers: `configured`, and `connected` with the tools of each."""
+        ...
+
+    async def server(self, name: str) -> Mapping[str, Any]:
+        """Show everything that is known of one MCP server."""
+        ...
+
+    async def server_health(self) -> Mapping[str, str]:
+        """Say of each MCP server that is enabled: healthy, degraded or unhealthy."""
+        ...
+
+    async def server_log(self, name: str) -> Sequence[str]:
+        """Read what an MCP server last wrote for people."""
+        ...
+
+    async def try_server(self, name: str) -> Mapping[str, Any]:
+        """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
+        ...
+
+    async def refresh_servers(self) -> int:
+        """Ask every connected MCP server for its tools again, and count those that answered."""
+        ...
+
+    async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
+        """Enable, disable or restart an MCP server."""
+        ...
+
+    async def add_server(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write a new MCP server down; it waits until it is enabled."""
+        ...
+
+    async def remove_server(self, name: str) -> Mapping[str, Any]:
+        """Take an MCP server out of the configuration."""
+        ...
+
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
         ...

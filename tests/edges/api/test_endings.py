@@ -126,6 +126,9 @@ async def test_a_call_that_outlasts_the_drain_is_cancelled_on_record(
     await client.send(node.request("POST", WAIT, body=b"{}"))
     await demo.begun.wait()
     node.stop.set()
+    reply = await client.answer()
     await node.ended.wait()
     assert demo.cancelled.is_set()
     assert [ending["outcome"] for ending in await endings(node)] == ["cancelled"]
+    # It ran: nobody may be told that it was not done, and do it again.
+    assert (reply.status, reply.headers["openfang-failure"]) == (200, "cancelled")

@@ -147,3 +147,22 @@ async def test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_
         assert (await node.get("/api/status")).json["role"] == "admin"
         assert (await node.get("/api/status", key="of_wrong")).status == 401
         assert {event.context["caller"] for event in await node.events()} == {"local-mcp"}
+
+
+async def test_a_key_that_is_revoked_while_its_request_is_on_the_way_does_nothing(
+    node: Live,
+) -> None:
+    secret = await node.key("late", role="admin")
+    body = b'{"name": "made-too-late", "role": "admin"}'
+    client = await node.client()
+    head = node.request(
+        "POST", "/api/keys", f"Content-Length: {len(body)}", "Content-Type: application/json"
+    )
+    await client.send(head.replace(node.admin.encode(), secret.encode()) + body[:3])
+    assert (await node.get("/api/version")).status == 200  # by now the head has been read
+    assert (await node.ask("DELETE", "/api/keys/late")).status == 200
+    await client.send(body[3:])
+    reply = await client.answer()
+    assert reply.status == 401
+    named = [key["name"] for key in (await node.get("/api/keys")).json["keys"]]
+    assert "made-too-late" not in named

@@ -195,3 +195,9 @@ async def test_two_hosts_are_no_host(node: Live) -> None:
 async def test_other_headers_may_come_twice(node: Live) -> None:
     request = node.request("GET", "/api/version", "Accept: a/b", "Accept: c/d", "Via: x", "Via: y")
     assert (await (await node.client()).ask(request)).status == 200
+
+
+async def test_the_address_that_was_connected_to_needs_no_name(tmp_path: Path) -> None:
+    async with live(tmp_path, host="127.0.0.2") as node:
+        assert await status_of(node, "127.0.0.2") == 200
+        assert await status_of(node, "127.0.0.3") == 421

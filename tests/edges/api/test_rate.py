@@ -191,3 +191,15 @@ async def test_a_cost_above_a_whole_burst_is_never_granted(tmp_path: Path) -> No
     async with live(tmp_path / "home", config=config, clock=ManualClock()) as node:
         refused = await node.get("/api/audit/verify")
         assert (refused.told, "Retry-After" in refused.headers) == ((429, "rate_limit"), False)
+
+
+async def test_a_call_that_is_malformed_is_paid_for(tmp_path: Path) -> None:
+    async with live(tmp_path, config=DEFAULT) as node:
+        spent = left(await node.get("/api/version"))
+        for body, query in ((b"{", ""), (b"[]", ""), (b"{}", "?no=such")):
+            path = f"/api/tools/system_time/call{query}"
+            json_type = {"Content-Type": "application/json"}
+            reply = await node.ask("POST", path, data=body, headers=json_type)
+            assert reply.status in {400, 422}
+            assert left(reply) == spent - 5
+            spent = left(reply)

@@ -120,10 +120,13 @@ async def test_a_file_that_is_no_file_is_a_bad_file(node: Live) -> None:
     assert (await node.call("mcp:demo:echo")).status == 200
 
 
-async def test_a_file_that_is_gone_means_the_defaults(node: Live) -> None:
+async def test_a_file_that_is_gone_leaves_what_it_said_in_force(node: Live) -> None:
+    before = (await node.get("/api/config")).json["config"]
+    assert (await reload(node, RAISED)).status == 200
     await to_thread.run_sync(node.config_file.unlink)
-    assert (await node.post("/api/config/reload")).status == 200
-    assert (await node.get("/api/config")).json["config"]["limits"]["burst"] == 500
+    assert (await node.post("/api/config/reload")).status == 422
+    assert (await state(node))["state"] == "rejected"
+    assert (await node.get("/api/config")).json["config"]["limits"] == before["limits"]
 
 
 async def test_keys_that_need_a_restart_are_named_and_wait_for_it(node: Live) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,17 @@ TABLE = {
     ("POST", "/api/tools/{id}/call"): "key",
     ("POST", "/api/tools/{id}/explain"): "key",
     ("POST", "/api/tools/{id}/accept"): "admin",
+    ("GET", "/api/mcp/servers"): "key",
+    ("GET", "/api/mcp/health"): "key",
+    ("POST", "/api/mcp/servers/refresh"): "admin",
+    ("POST", "/api/mcp/servers"): "admin",
+    ("GET", "/api/mcp/servers/{name}"): "auditor",
+    ("DELETE", "/api/mcp/servers/{name}"): "admin",
+    ("GET", "/api/mcp/servers/{name}/logs"): "auditor",
+    ("POST", "/api/mcp/servers/{name}/test"): "admin",
+    ("POST", "/api/mcp/servers/{name}/restart"): "admin",
+    ("POST", "/api/mcp/servers/{name}/enable"): "admin",
+    ("POST", "/api/mcp/servers/{name}/disable"): "admin",
     ("GET", "/api/results/{id}"): "key",
     ("GET", "/api/approvals"): "key",
     ("GET", "/api/approvals/{id}"): "key",
@@ -47,6 +58,7 @@ BODIES = {
     "/api/specs": {"name": "plan", "content": "a plan"},
     "/api/keys": {"name": "one-more"},
     "/api/audit/sql": {"query": "SELECT 1"},
+    "/api/mcp/servers": {"name": "one", "transport": {"type": "stdio", "command": "../one"}},
 }
 # What stands for {id} and {name} exists for nobody, so nothing is changed by asking.
 NAMES = {"{id}": "nothing", "{name}": "nobody"}
@@ -73,7 +85,7 @@ async def knock(node: Live, method: str, path: str, key: str | None) -> Reply:
         address = address.replace(word, name)
     if path == "/api/events":
         return await node.ask("HEAD", address, key=key)
-    body = {} if method == "GET" else {"json": BODIES.get(path, {})}
+    body: dict[str, Any] = {} if method == "GET" else {"json": BODIES.get(path, {})}
     return await node.ask(method, address, key=key, **body)
 
 

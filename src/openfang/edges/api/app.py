@@ -81,21 +81,37 @@ class Api:
             self.node.charge(caller, "health")
             raise self._nothing_there(scope)
         await self._admit(endpoint, caller, scope, headers)
+        query, body = await self._read(endpoint, caller, scope, receive, headers)
+        if body is not None:
+            # It may have been long on its way: the key that began it may be revoked by now.
+            caller = served.caller = await self._caller(scope, headers)
         asked = Asked(
             node=self.node,
             caller=caller,
             session=self.node.session(caller, _chain(headers)),
             headers=headers,
             path=path,
-            query=endpoint.read_query(scope["query_string"]),
-            body=await _read(endpoint, receive, headers),
+            query=query,
+            body=body,
         )
         await self._answer(endpoint, asked, scope, receive, served)
+
+    async def _read(
+        self, endpoint: Endpoint, caller: Caller, scope: Scope, receive: Receive, headers: Headers
+    ) -> tuple[Mapping[str, Any], Any]:
+        """Read what was sent. A call that never gets to the pipeline is paid for here."""
+        try:
+            query = endpoint.read_query(scope["query_string"])
+            return query, await _read_body(endpoint, receive, headers)
+        except OpenFangError:
+            if endpoint.work == BY_PIPELINE:
+                self.node.charge(caller, "call")
+            raise
 
     def _checked(self, scope: Scope) -> Headers:
         headers = one_of_each(scope["headers"])
         hosts = self.node.hosts()
-        check_host(headers.get(b"host"), hosts)
+        check_host(headers.get(b"host"), hosts, scope["server"][0])
         origin = headers.get(b"origin")
         if origin is not None:
             check_origin(origin, scope["server"][1], hosts, self.node.public_origin())
@@ -187,7 +203,7 @@ class Api:
                 await send_stream(served.begin(_STREAMED), answer, left, head=head)
         except asyncio.CancelledError:
             if not watch.gone:
-                raise
+                raise  # the server is ending: it answers in our place
         finally:
             watch.end()
 
@@ -202,8 +218,8 @@ async def _never(request: object) -> None:
     raise NotImplementedError(request)
 
 
-async def _read(endpoint: Endpoint, receive: Receive, headers: Headers) -> Any:  # noqa: ANN401 - JSON
-    body = await read_body(receive, headers)
+async def _read_body(endpoint: Endpoint, receive: Receive, headers: Headers) -> Any:  # noqa: ANN401 - JSON
+    body = await read_body(receive, headers, endpoint.largest)
     if endpoint.body is None:
         return None
     value = read_json(body, headers)

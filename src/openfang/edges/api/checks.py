@@ -47,13 +47,17 @@ def one_of_each(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]
     return found
 
 
-def check_host(host: bytes | None, known: frozenset[str]) -> None:
-    """Refuse a name that is not the node's: a page may have pointed its own name at us."""
+def check_host(host: bytes | None, known: frozenset[str], address: str) -> None:
+    """Refuse a name that is not the node's: a page may have pointed its own name at us.
+
+    The address that the connection was made to is no name that anybody could point elsewhere.
+    """
     if host is None:
         raise Rejected(
             "The request names no Host.", status=400, rule="host", way_out="send a Host header"
         )
-    if _place(host.decode("latin-1").lower())[0] not in known:
+    name = _place(host.decode("latin-1").lower())[0]
+    if name not in known and name != address:
         raise Rejected(
             f"{host.decode(errors='replace')[:200]!r} is no name of this node.",
             status=421,

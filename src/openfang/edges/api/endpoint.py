@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from openfang.core.calls import Role
 from openfang.core.errors import Rejected
+from openfang.edges.api.exchange import MAX_BODY
 from openfang.safety.schemas import Validator, compile_schema
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Endpoint:
     body: Schema | None = None
     answers: Mapping[int, Schema | Text | str]
     problems: tuple[int, ...] = ()
+    largest: int = MAX_BODY
 
     @cached_property
     def roles(self) -> tuple[Role, ...] | None:

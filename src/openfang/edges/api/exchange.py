@@ -14,11 +14,14 @@ from openfang.core.errors import (
     AuditUnavailable,
     GuardTripped,
     HomeError,
+    InvalidArguments,
     OpenFangError,
     Rejected,
     Unauthenticated,
 )
 from openfang.core.integers import long_integer
+from openfang.safety.doubled import doubled_key
+from openfang.safety.sizes import MAX_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
@@ -40,6 +43,7 @@ _BEARER = b"bearer "
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _RETRY_SECONDS = 5
+_SHOWN = 60
 _LINE = orjson.OPT_APPEND_NEWLINE  # a person reads it in a terminal
 _JSON_TYPES = (b"", b"application/json")
 
@@ -139,8 +143,8 @@ def secret_of(headers: Headers) -> str | None:
     return own.decode("latin-1") if own is not None else None
 
 
-async def read_body(receive: Receive, headers: Headers) -> bytes:
-    """Read the whole body, up to what any message may have."""
+async def read_body(receive: Receive, headers: Headers, most: int = MAX_BODY) -> bytes:
+    """Read the whole body, up to what it may have; what says that it has more is not read."""
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise Rejected(
             "The body is compressed, which is not taken here.",
@@ -149,18 +153,18 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
             way_out="send it as it is, without Content-Encoding",
         )
     length = headers.get(b"content-length")
-    if length is not None and int(length) > MAX_BODY:
-        raise _too_large()
+    if length is not None and int(length) > most:
+        raise _too_large(int(length), most)
     message = await receive()
     body = message.get("body", b"")
     if message.get("more_body"):
-        body = await _rest(receive, body)
+        body = await _rest(receive, body, most)
     if message["type"] == "http.disconnect":
         raise Rejected("The client has gone.", status=400, rule="disconnected")
     return body
 
 
-async def _rest(receive: Receive, first: bytes) -> bytes:
+async def _rest(receive: Receive, first: bytes, most: int) -> bytes:
     pieces, size, more = [first], len(first), True
     while more:
         message = await receive()
@@ -168,14 +172,21 @@ async def _rest(receive: Receive, first: bytes) -> bytes:
             raise Rejected("The client has gone.", status=400, rule="disconnected")
         piece = message.get("body", b"")
         size += len(piece)
-        if size > MAX_BODY:
-            raise _too_large()
+        if size > most:
+            raise _too_large(size, most)
         pieces.append(piece)
         more = message.get("more_body", False)
     return b"".join(pieces)
 
 
-def _too_large() -> Rejected:
+def _too_large(size: int, most: int) -> OpenFangError:
+    if size <= MAX_BODY:
+        return InvalidArguments(
+            f"The call has more than {most} bytes, so its arguments have more than "
+            f"{MAX_ARGUMENTS}.",
+            rule="arguments_too_large",
+            way_out="pass large data as a file or a blob reference",
+        )
     return Rejected(
         f"The body has more than {MAX_BODY} bytes.",
         status=413,
@@ -211,6 +222,13 @@ def read_json(body: bytes, headers: Headers) -> Any:  # noqa: ANN401 - any JSON
             status=400,
             rule="long_integer",
             way_out="pass it as a string, if the tool takes one",
+        )
+    if (key := doubled_key(body, value)) is not None:
+        raise Rejected(
+            f"The body has {key[:_SHOWN]!r} twice in one object.",
+            status=400,
+            rule="doubled_key",
+            way_out="send it once",
         )
     return value
 

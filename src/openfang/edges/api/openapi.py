@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.edges.api import schemas
+from openfang.edges.api import schemas, servers
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
-_ALWAYS = (400, 408, 413, 414, 415, 421, 429, 431, 503)
+_ALWAYS = (400, 403, 408, 413, 414, 415, 421, 429, 431, 500, 503)
 _WORTH_ANOTHER_TRY = (429, 503)
 _WORDS = {
     202: "A question waits for a person; send the identical call again when it is answered.",
@@ -36,6 +36,7 @@ _WORDS = {
     422: "The body or the arguments do not fit.",
     429: "Too much, too often, or broken on the other side; see Retry-After.",
     431: "The head is too large.",
+    500: "It failed for a reason that stands in the log of the node.",
     503: "It cannot be recorded now, there is no room, or the node is ending: it was not done.",
 }
 _LEFT = {
@@ -79,12 +80,18 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
         "info": {
             "title": "OpenFang",
             "version": __version__,
-            "description": "One governed path between agents, their tools and the world.",
+            "description": (
+                "One governed path between agents, their tools and the world. A path answers "
+                "methods that it does not list with 405 and `Allow`; HEAD is GET without the body."
+            ),
         },
         "paths": paths,
         "components": {
-            "schemas": schemas.COMPONENTS,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": {**schemas.COMPONENTS, **servers.COMPONENTS},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "header": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+            },
         },
     }
 
@@ -96,7 +103,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "description": f"Requires: {endpoint.access.value}.",
         "parameters": _parameters(endpoint),
         "responses": _responses(endpoint),
-        "security": [] if endpoint.access is Access.PUBLIC else [{"key": []}],
+        "security": [] if endpoint.access is Access.PUBLIC else [{"key": []}, {"header": []}],
     }
     if endpoint.body is not None:
         content = {"application/json": {"schema": endpoint.body}}

@@ -8,10 +8,12 @@ from openfang.core.calls import Mode, Role
 from openfang.core.ids import Kind
 from openfang.core.keys import EDGES, Answer, Scope
 from openfang.core.tools import TAGS, Effect, Risk, Trust
+from openfang.safety.sizes import MAX_ARGUMENTS
 
 Schema = dict[str, Any]
 LONGEST_WORD = 200
 LONGEST_QUERY = 100_000
+LARGEST_CALL = MAX_ARGUMENTS + 65_536
 _MOST_WORDS = 100
 _MOST_CELLS = 1_000_000_000
 _LONGEST_TTL = 3650 * 86_400

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from openfang.edges.api.openapi import with_document
-from openfang.edges.api.routes import approvals, audit, keys, node, specs, tools
+from openfang.edges.api.routes import approvals, audit, keys, mcp, node, specs, tools
 
 ENDPOINTS = with_document(
     (
         *node.ENDPOINTS,
         *tools.ENDPOINTS,
+        *mcp.ENDPOINTS,
         *approvals.ENDPOINTS,
         *specs.ENDPOINTS,
         *keys.ENDPOINTS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openfang.core.errors import NotFound
 from openfang.core.keys import Key
 from openfang.core.wire import key_body, read_key
 from openfang.edges.api import schemas
@@ -12,7 +11,6 @@ from openfang.edges.api.endpoint import Access, Endpoint
 from openfang.edges.api.exchange import Answer, json_answer
 
 if TYPE_CHECKING:
-    from openfang.core.session import Session
     from openfang.edges.api.exchange import Asked
 
 
@@ -25,16 +23,10 @@ async def _list(asked: Asked) -> Answer:
 async def _create(asked: Asked) -> Answer:
     wanted, ttl = read_key(asked.body), asked.body.get("ttl_secs")
     if isinstance(wanted, Key):
-        await _check_spec(asked.session, wanted.spec)
         made, secret = await asked.session.create_key(wanted, ttl=ttl)
     else:
         made, secret = await asked.session.create_token(wanted, ttl=ttl)
     return json_answer({**key_body(made, asked.node.now()), "secret": secret}, 201)
-
-
-async def _check_spec(session: Session, spec: str | None) -> None:
-    if spec is not None and all(known.hash != spec for known in await session.specs()):
-        raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
 
 
 async def _revoke(asked: Asked) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import orjson
 
 from openfang.core.bodies import explanation_body, failure_body, result_body, tool_body
 from openfang.core.calls import Mode
-from openfang.core.errors import CallFailed, NotFound, UnknownTool
+from openfang.core.errors import CallCancelled, CallFailed, NotFound, UnknownTool
 from openfang.core.ids import Kind
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.tools import Risk
@@ -32,12 +33,31 @@ async def _call(asked: Asked) -> Answer:
             asked.path["id"], body.get("arguments", {}), _options(body, asked.headers)
         )
     except CallFailed as failure:
-        code = (b"openfang-failure", failure.code.encode())
-        return Answer(body=orjson.dumps(failure_body(failure)), headers=(code,))
+        return _failure(failure)
+    except asyncio.CancelledError:
+        if asked.node.ready:
+            raise
+        return _failure(_cut_short())
     except UnknownTool:
         asked.node.charge(asked.caller, "call")  # who guesses names pays for it
         raise
     return json_answer(result_body(result))
+
+
+def _failure(failure: CallFailed) -> Answer:
+    code = (b"openfang-failure", failure.code.encode())
+    return Answer(body=orjson.dumps(failure_body(failure)), headers=(code,))
+
+
+def _cut_short() -> CallFailed:
+    """The node ends before the call did: it was begun, so nobody may think that it was not."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    return CallCancelled(
+        "The node is ending: the call was cancelled, and may have had an effect.",
+        way_out="openfang audit tail shows how far it got",
+    )
 
 
 async def _explain(asked: Asked) -> Answer:
@@ -120,6 +140,7 @@ CALL = Endpoint(
     work=BY_PIPELINE,
     headers={**_HEADERS, "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202."},
     body=schemas.CALL,
+    largest=schemas.LARGEST_CALL,
     answers={200: "Result", 202: "Problem"},
     problems=(403, 404, 422),
 )
@@ -142,6 +163,7 @@ ENDPOINTS = (
         handle=_explain,
         headers=_HEADERS,
         body=schemas.CALL,
+        largest=schemas.LARGEST_CALL,
         answers={200: "Explanation"},
         problems=(404, 422),
     ),

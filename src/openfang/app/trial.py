@@ -1,0 +1,130 @@
+"""One connection to a server, made to see whether it works: connect, list, ask whether it is there.
+
+The server's own connection, if it has one, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from openfang.core.errors import OpenFangError
+from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
+from openfang.protocols.mcp.meta import ClientInfo
+from openfang.registry.rules import DEFAULT_RULES
+from openfang.sources.mcp.adapter import tools_of
+from openfang.sources.mcp.reach import Reach
+from openfang.sources.mcp.transport import AuthNeeded, Lost
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.spec import ServerSpec
+
+_SECONDS: Final = 45.0
+_LAST_LINES: Final = 20
+
+
+class _Stranger:
+    """What the other side reaches of us while it is tried: nothing."""
+
+    async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer a request of the server's own."""
+        del params
+        if method == "ping":
+            return {}
+        raise RpcError(METHOD_NOT_FOUND, f"{method} is not served here")
+
+    def told(self, method: str, params: Mapping[str, Any]) -> None:
+        """Hear what belongs to no call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What came of it. `problem` is empty when all went well."""
+
+    seconds: float = 0.0
+    protocol_version: str = ""
+    server_info: Mapping[str, Any] | None = None
+    tools: tuple[str, ...] = ()
+    rejected: Mapping[str, str] | None = None
+    problem: str = ""
+    way_out: str = ""
+    stderr: tuple[str, ...] = ()
+
+    def body(self, server: str) -> dict[str, Any]:
+        """Say it as JSON."""
+        return {
+            "server": server,
+            "ok": not self.problem,
+            "seconds": round(self.seconds, 3),
+            "protocol_version": self.protocol_version or None,
+            "server_info": dict(self.server_info or {}),
+            "tools": list(self.tools),
+            "rejected_tools": [
+                {"name": name, "reason": why} for name, why in (self.rejected or {}).items()
+            ],
+            "problem": self.problem,
+            "way_out": self.way_out,
+            "stderr": list(self.stderr),
+        }
+
+
+async def try_out(spec: ServerSpec) -> Trial:
+    """Connect, list the tools and ask whether it is still there; whatever is wrong is told."""
+    said: deque[str] = deque(maxlen=_LAST_LINES)
+    reach = Reach(
+        client=ClientInfo(name="openfang", version=__version__),
+        capabilities={},
+        complained=lambda _, line: said.append(line),
+    )
+    began = anyio.current_time()
+    try:
+        with anyio.fail_after(_SECONDS):
+            async with reach(spec, _Stranger()) as connection:
+                return await _looked(spec, connection, began)
+    except (Lost, RpcError, OpenFangError, OSError, TimeoutError) as error:
+        return Trial(
+            seconds=anyio.current_time() - began,
+            problem=_problem(error),
+            way_out=_way_out(spec, error),
+            stderr=tuple(said),
+        )
+
+
+async def _looked(spec: ServerSpec, connection: Connection, began: float) -> Trial:
+    rejected: dict[str, str] = {}
+    tools = tools_of(spec, await connection.tools(), DEFAULT_RULES, rejected)
+    await connection.ping()
+    return Trial(
+        seconds=anyio.current_time() - began,
+        protocol_version=connection.version,
+        server_info=connection.server_info,
+        tools=tuple(tool.name for tool in tools),
+        rejected={**connection.rejected, **rejected},
+    )
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"It did not answer within {_SECONDS:g} s."
+    return str(error) or type(error).__name__
+
+
+def _way_out(spec: ServerSpec, error: Exception) -> str:
+    match error:
+        case OpenFangError(way_out=str(way_out)) if way_out:
+            return way_out
+        case AuthNeeded():
+            return 'give it credentials: headers = { Authorization = "Bearer ${NAME}" }'
+        case TimeoutError():
+            return "start it by hand once, so that what it downloads is there"
+        case _ if spec.remote:
+            return "look at the address, and whether the server runs"
+        case _:
+            return "start its command by hand, and read what it says"
