@@ -522,6 +522,80 @@ async def test_a_large_body_is_sent_whole() -> None:
     assert answer.body == b"900000"
 
 
+async def streamed(request: Request, names: Names | None = None) -> tuple[int, bytes]:
+    async with HttpClient(resolve=names or Names({})) as client, client.stream(request) as answer:
+        return answer.status, await answer.whole(1_000_000)
+
+
+async def test_a_stream_is_held_to_the_same_addresses() -> None:
+    names = Names({"example.com": [[PUBLIC], [METADATA]], "inner.example": [["127.0.0.1"]]})
+    async with serving(hello) as server, serving(hello, METADATA) as metadata:
+        url = server.url(host="example.com")
+        assert await streamed(get(url), names) == (200, b"hello /")
+        for request in (
+            get(metadata.url(host="example.com"), allow_private=True),
+            get(metadata.url(), allow_private=True),
+            get(server.url(host="inner.example")),
+            get("http://metadata.google.internal/"),
+            get(url, allow_hosts=("other.example",)),
+        ):
+            with pytest.raises(AddressRefused):
+                await streamed(request, names)
+        async with serving(redirect(metadata.url()), "127.0.0.1") as moving:
+            with pytest.raises(AddressRefused):
+                await streamed(get(moving.url(), allow_private=True))
+        assert metadata.seen == []
+
+
+async def test_a_stream_follows_no_redirect_that_would_change_the_request() -> None:
+    async with serving(hello) as other:
+        for status in (301, 302, 303):
+            async with serving(redirect(other.url(), status)) as server:
+                with pytest.raises(FetchFailed):
+                    await streamed(get(server.url(), method="POST", body=b"x"))
+        async with serving(redirect(other.url(), 308)) as server:
+            with pytest.raises(AddressRefused):
+                await streamed(get(server.url(), method="POST", body=b"x"))
+        assert other.seen == []
+    async with serving(redirect("{path}/")) as server:
+        with pytest.raises(FetchFailed):
+            await streamed(get(server.url()))
+
+
+async def test_to_leave_a_stream_is_to_hang_up() -> None:
+    stopped = anyio.Event()
+
+    async def dribble(request: web.BaseRequest) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"X-Twice": "a"})
+        answer.headers.add("X-Twice", "b")
+        await answer.prepare(request)
+        try:
+            while True:
+                await answer.write(b"x" * 1000)
+                await asyncio.sleep(0.01)
+        finally:
+            stopped.set()
+
+    async with serving(dribble) as server, HttpClient(resolve=Names({})) as client:
+        async with client.stream(get(server.url())) as answer:
+            assert (await answer.some()).startswith(b"x")
+            assert list(answer.headers("x-twice")) == ["a", "b"]
+            assert (answer.header("x-twice"), answer.header("x-none")) == ("a", None)
+        with anyio.fail_after(5):
+            await stopped.wait()
+        stopped = anyio.Event()
+        with pytest.raises(FetchFailed, match="5000 bytes"):
+            async with client.stream(get(server.url())) as answer:
+                await answer.whole(5000)
+
+
+async def test_a_stream_that_breaks_off_fails() -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"
+    async with saying(cut) as url:
+        with anyio.fail_after(5), pytest.raises(FetchFailed):
+            await streamed(get(url))
+
+
 @pytest.fixture
 def certificates(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """A certificate for `pinned.example`, as its server and as its client see it."""

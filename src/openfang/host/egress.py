@@ -127,6 +127,7 @@ async def open_egress(
     A child reaches it by `Egress.prepare`, or through `unix_socket` where that cannot be used.
     """
     ours, theirs = socket.socketpair()
+    failure: Exception | None = None
     with ours, theirs:
         async with anyio.create_task_group() as group:
             egress = Egress(_Proxy(rules, limits, noted, resolve), group, theirs, unix_socket)
@@ -136,10 +137,15 @@ async def open_egress(
                 group.start_soon(egress.serve, listener)
             try:
                 yield egress
+            except Exception as error:  # noqa: BLE001 - the group would wrap it; raised below
+                failure = error
             finally:
                 group.cancel_scope.cancel()
-        if unix_socket is not None:
+    if unix_socket is not None:
+        with anyio.CancelScope(shield=True):
             await to_thread.run_sync(_forget, unix_socket)
+    if failure is not None:
+        raise failure
 
 
 class Egress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,10 +24,12 @@ _EVERYBODYS: Final = tuple(
 )
 # Enough to name users and the machine itself, to tell the time and to check certificates: no keys,
 # no shadow, and no resolver, which would have nobody to ask. Each costs a fifth of a millisecond.
-_ETC: Final = (
-    *("passwd", "group", "nsswitch.conf", "hosts", "services", "localtime", "ld.so.cache"),
-    *("alternatives", "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "crypto-policies"),
-    *("pki/tls/certs", "pki/tls/openssl.cnf", "pki/tls/cert.pem", "pki/ca-trust"),
+_ETC: Final = tuple(
+    Path("/etc", name)
+    for name in (
+        *("passwd", "group", "nsswitch.conf", "hosts", "localtime", "ld.so.cache", "alternatives"),
+        *("ssl/certs", "ssl/cert.pem", "pki/tls/certs", "pki/ca-trust", "crypto-policies"),
+    )
 )
 # A folder that holds much besides one program: never shown for the sake of a file in it.
 _SHARED: Final = frozenset(
@@ -57,14 +60,22 @@ def is_system(path: Path) -> bool:
     return any(within(path, folder) for folder in _EVERYBODYS)
 
 
+@cache
 def system() -> tuple[tuple[Mount, ...], tuple[Link, ...]]:
-    """What every program needs of this machine, read-only."""
-    links = [Link(str(path.readlink()), path) for path in _EVERYBODYS if path.is_symlink()]
+    """What every program needs of this machine, read-only. Looked up once."""
+    links = [*map(_link, filter(Path.is_symlink, _EVERYBODYS)), *map(_link, filter(_leads, _ETC))]
     linked = {link.place for link in links}
-    # A link in /etc is shown as what it leads to: that can lie where a child sees nothing.
-    shown = (*_EVERYBODYS, *(Path("/etc", name) for name in _ETC))
-    there = [path for path in shown if path.exists() and path not in linked]
-    return tuple(Mount(real(path), path) for path in there), tuple(links)
+    shown = [path for path in (*_EVERYBODYS, *_ETC) if path.exists() and path not in linked]
+    return tuple(Mount(real(path), path) for path in shown), tuple(links)
+
+
+def _link(path: Path) -> Link:
+    return Link(str(path.readlink()), path)
+
+
+def _leads(path: Path) -> bool:
+    """Whether a file of /etc is a link into what everybody sees; any other is shown as a file."""
+    return path.is_symlink() and is_system(real(path)) and path.exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

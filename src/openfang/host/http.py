@@ -214,7 +214,7 @@ class HttpClient:
     async def _asked(
         self, request: Request, target: Target
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        _check_target(request, target)
+        _check_target(target, tuple(request.allow_hosts), allow_private=request.allow_private)
         try:
             answer = await self._sessions[request.allow_private].request(
                 request.method,
@@ -248,7 +248,7 @@ class HttpClient:
         )
 
 
-# One server is called many times by the same URL; a refusal is not remembered.
+# One server is called many times by the same URL. All of this is pure; refusals are not kept.
 _parsed = lru_cache(maxsize=256)(parse_target)
 
 
@@ -262,10 +262,11 @@ def _sendable(body: bytes | None) -> bytes | io.BytesIO | None:
     return body if body is None or len(body) <= _CHUNK else io.BytesIO(body)
 
 
-def _check_target(request: Request, target: Target) -> None:
+@lru_cache(maxsize=256)
+def _check_target(target: Target, allow_hosts: tuple[str, ...], *, allow_private: bool) -> None:
     if target.literal:
-        check_address(target.host, allow_private=request.allow_private)
-    if not host_granted(target, request.allow_hosts):
+        check_address(target.host, allow_private=allow_private)
+    if not host_granted(target, allow_hosts):
         raise AddressRefused(
             f"{target.host} is not among the hosts granted to this caller",
             rule="not_granted",

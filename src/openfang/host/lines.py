@@ -30,7 +30,8 @@ NOISE_SAID: Final = 20
 _HIGH: Final = 1 << 20
 # How long the exit code may follow a pipe that closed: both have the same cause, most often.
 _LAST_WORD: Final = 0.05
-_ASKED_TO_END: Final = 0.25
+_INPUT_ENDED: Final = 0.25
+_TERMINATED: Final = 0.15
 
 
 class Listener(Protocol):
@@ -74,7 +75,7 @@ class Lines(Child):
 
     async def send(self, line: bytes) -> None:
         """Write a line, when the child has taken most of those before it."""
-        while not self.reason and self._writer and self._writer.waiting > _HIGH:
+        while not self.reason and self._writer and self._writer.full:
             await self._writer.wait_for_room()
         self.post(line)
 
@@ -108,12 +109,12 @@ class Lines(Child):
             self._writer.forget()
         if self._input is not None:
             self._input.close()
-        if not await self._ends():
+        if not await self._ends(_INPUT_ENDED):
             self.process.send_signal(signal.SIGTERM)
-            await self._ends()
+            await self._ends(_TERMINATED)
 
-    async def _ends(self) -> bool:
-        with anyio.move_on_after(_ASKED_TO_END):
+    async def _ends(self, patience: float) -> bool:
+        with anyio.move_on_after(patience):
             await self.exited.wait()
         return self.exited.is_set()
 
@@ -184,9 +185,16 @@ class _Writer:
         self._queue = deque[memoryview]()
         self._room = asyncio.Event()
         self._writing = False
+        self._closed = False
         self.waiting = 0
 
+    @property
+    def full(self) -> bool:
+        return self._closed or self.waiting > _HIGH
+
     def write(self, data: bytes) -> None:
+        if self._closed:
+            return
         self._queue.append(memoryview(data))
         self.waiting += len(data)
         if not self._writing:
@@ -211,11 +219,12 @@ class _Writer:
         except BlockingIOError:
             self._watch(on=True)
         except OSError:
+            self._closed = True
             self.forget()
             self._broken()
         else:
             self._watch(on=False)
-        if self.waiting <= _HIGH:
+        if not self.full:
             self._room.set()
 
     def _write_some(self) -> None:

@@ -17,7 +17,7 @@ _ATTEMPTS: Final = 8
 _UNSENT: Final = 131_072
 # Descriptors for the database, logs, children and connections to others.
 _RESERVE: Final = 512
-_WAY_OUT: Final = "change api_listen, or OPENFANG_LISTEN; port 0 picks a free one"
+_WAY_OUT: Final = "openfang start --listen {}:0, or change OPENFANG_LISTEN or api_listen"
 _REASONS: Final = {
     errno.EADDRINUSE: "is in use",
     errno.EADDRNOTAVAIL: "is not an address of this machine",
@@ -122,6 +122,8 @@ def _literal(host: str) -> str:
 
 
 def _conflict(host: str, port: int, error: OSError) -> Conflict:
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    name = f"[{host}]" if ":" in host else host
     reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-    return Conflict(f"{shown} {reason}", way_out=_WAY_OUT)
+    # No port of an address that is another machine's would do.
+    helps = "127.0.0.1" if error.errno in _NO_SUCH_FAMILY else name
+    return Conflict(f"{name}:{port} {reason}", way_out=_WAY_OUT.format(helps))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import pwd
 import re
 import resource
 import shutil
@@ -40,6 +41,23 @@ class Layer:
     name: str
     present: bool
     detail: str = ""
+
+
+def user() -> str:
+    """Name who runs this process."""
+    number = os.geteuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def is_there(path: Path) -> bool:
+    """Whether something lies there that this process can see."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def layers() -> tuple[Layer, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,7 @@ _PACKAGE_DEPTH: Final = 4
 _HOPS: Final = 16
 _SHEBANG = re.compile(rb"\A#![ \t]*(\S+)(?:[ \t]+([^\n]*))?")
 _LONGEST_SHEBANG: Final = 512
+_HOME = re.compile(r"^home\s*=\s*(/\S.*?)\s*$", re.MULTILINE)
 
 
 def find_program(name: str, *, cwd: Path, search: str) -> Path:
@@ -53,9 +55,9 @@ def find_program(name: str, *, cwd: Path, search: str) -> Path:
 def runtimes(program: Path, *, search: str, household: Household) -> Iterator[Mount]:
     """Show what the program and the other programs of its PATH are made of."""
     for entry in dict.fromkeys(search.split(os.pathsep)):
-        folder = Path(entry)
-        if folder.is_absolute() and folder.is_dir():
-            yield from _folder(folder, household)
+        changed = _changed(entry)
+        if changed and entry.startswith("/"):
+            yield from _folder_once(entry, changed, household)
     waiting, seen = [program], set[Path]()
     while waiting and len(seen) < _HOPS:
         file = waiting.pop()
@@ -68,6 +70,21 @@ def runtimes(program: Path, *, search: str, household: Household) -> Iterator[Mo
 def _whole(path: Path) -> Path:
     """Make a path whole without following its links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow them
+
+
+def _changed(folder: str) -> int:
+    """When something was last added to a folder or taken out of it; 0 when there is none."""
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - at every start, for every folder
+    except OSError:
+        return 0
+
+
+@lru_cache(256)
+def _folder_once(folder: str, changed: int, household: Household) -> tuple[Mount, ...]:
+    """Look again only when a program came or went."""
+    del changed
+    return tuple(_folder(Path(folder), household)) if Path(folder).is_dir() else ()
 
 
 def _folder(folder: Path, household: Household) -> Iterator[Mount]:
@@ -89,21 +106,31 @@ def _prefix(folder: Path, household: Household) -> Iterator[Path]:
         yield folder
         return
     names = set(os.listdir(prefix))  # noqa: PTH208 - names only
-    if names & _WHOLE or names <= _MADE_OF:
+    # What people install for themselves shares its prefix with what their programs keep.
+    if prefix != household.user / ".local" and (names & _WHOLE or names <= _MADE_OF):
         yield prefix
     else:
         yield from (prefix / name for name in _PARTS if name in names)
     if "pyvenv.cfg" in names:
-        yield from _linked_sources(prefix, household)
+        yield from _elsewhere(prefix, household)
 
 
-def _linked_sources(prefix: Path, household: Household) -> Iterator[Path]:
-    """Give the folders that an environment takes packages from without holding them."""
-    for file in prefix.glob("lib/python*/site-packages/*.pth"):
-        for line in file.read_text(errors="replace").splitlines():
-            folder = real(Path(line.strip()))
-            if line.startswith("/") and folder.is_dir() and not _is_private(folder, household):
-                yield folder
+def _elsewhere(environment: Path, household: Household) -> Iterator[Path]:
+    """Give what a virtual environment uses and does not hold: its interpreter, linked packages."""
+    home = _HOME.search((environment / "pyvenv.cfg").read_text(errors="replace"))
+    if home and not is_system(real(Path(home[1]))):
+        yield from _prefix(real(Path(home[1])), household)
+    for packages in environment.glob("lib/python*/site-packages"):
+        for name in os.listdir(packages):  # noqa: PTH208 - names only, and many of them
+            if name.endswith(".pth"):
+                yield from _linked(packages / name, household)
+
+
+def _linked(file: Path, household: Household) -> Iterator[Path]:
+    for line in file.read_text(errors="replace").splitlines():
+        folder = real(Path(line.strip()))
+        if line.startswith("/") and folder.is_dir() and not _is_private(folder, household):
+            yield folder
 
 
 def _is_private(path: Path, household: Household) -> bool:

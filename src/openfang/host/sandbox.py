@@ -18,7 +18,7 @@ from openfang.host.network import can_make_networks
 from openfang.host.process import LaunchFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from openfang.host.process import Launch
 
@@ -137,13 +137,12 @@ def command_line(
 ) -> tuple[str, ...]:
     """Give the command that starts `argv` confined. Nothing secret is in it: variables are not."""
     network = () if isinstance(confinement.network, Handed) else ("--unshare-net",)
-    places = _places(confinement)
     return (
         bubblewrap.program,
         *_NAMESPACES,
         *bubblewrap.options,
         *network,
-        *(word for place in places for word in place),
+        *(word for place in _places(confinement) for word in place),
         *("--chdir", str(_start(confinement))),
         "--",
         *_inside(argv, confinement.network),
@@ -156,61 +155,64 @@ def _inside(argv: Sequence[str], network: Network) -> Sequence[str]:
 
 def _places(confinement: Confinement) -> list[tuple[str, ...]]:
     """Order what is mounted: outer before inner; of two at one place, the last one named."""
-    mounts = (*confinement.mounts, *_own(confinement))
-    words = {link.place: _link(link) for link in confinement.links if not _shown(link, mounts)}
-    for mount in mounts:
-        for place, folder in _masked(mount, confinement.masks):
-            words[place] = ("--tmpfs", place) if folder else ("--ro-bind", "/dev/null", place)
-    words |= {mount.place: _bind(mount) for mount in _needed(mounts, words)}
+    mounts = {mount.place.parts: mount for mount in (*confinement.mounts, *_own(confinement))}
+    needed = [mount for mount in mounts.values() if _is_needed(mount, mounts, confinement.masks)]
+    links = (*confinement.links, Link(str(confinement.tmp), _TMP))
+    words = {link.place: _link(link) for link in links if not _shown(link, needed)}
+    for mount in needed:
+        words |= dict(_masked(mount, confinement.masks))
+    words |= {mount.place: _bind(mount) for mount in needed}
     words[Path("/proc")] = ("--proc", "/proc")
     words[Path("/dev")] = ("--dev", "/dev")
-    ordered = sorted(words, key=lambda place: len(place.parts))
-    return [tuple(map(str, words[place])) for place in ordered]
+    return [words[place] for place in sorted(words, key=lambda place: len(place.parts))]
 
 
 def _own(confinement: Confinement) -> Iterator[Mount]:
-    """Give the folders of the child's own; a /tmp that was asked for by name is the real one."""
-    yield Mount(confinement.home, confinement.home, writable=True)
-    yield Mount(confinement.tmp, confinement.tmp, writable=True)
-    if all(mount.place != _TMP for mount in confinement.mounts):
-        yield Mount(confinement.tmp, _TMP, writable=True)
+    """Give the folders of the child's own. A /tmp that was asked for by name is the real one."""
+    own = [Mount(path, path, writable=True) for path in (confinement.home, confinement.tmp)]
     if isinstance(confinement.network, Bridged):
-        yield Mount(confinement.network.unix_socket, confinement.network.unix_socket)
+        own.append(Mount(confinement.network.unix_socket, confinement.network.unix_socket))
+    yield from own
+    places = [mount.place for mount in (*confinement.mounts, *own)]
+    # Where nothing has to be mounted inside of it a link will do, and a link costs no time.
+    if _TMP not in places and any(within(place, _TMP) for place in places):
+        yield Mount(confinement.tmp, _TMP, writable=True)
 
 
-def _bind(mount: Mount) -> tuple[str | Path, ...]:
-    return ("--bind" if mount.writable else "--ro-bind", mount.source, mount.place)
+def _bind(mount: Mount) -> tuple[str, ...]:
+    return ("--bind" if mount.writable else "--ro-bind", str(mount.source), str(mount.place))
 
 
-def _link(link: Link) -> tuple[str | Path, ...]:
-    return ("--symlink", link.target, link.place)
+def _link(link: Link) -> tuple[str, ...]:
+    return ("--symlink", link.target, str(link.place))
 
 
-def _masked(mount: Mount, masks: Iterable[Mask]) -> Iterator[tuple[Path, bool]]:
+def _masked(mount: Mount, masks: Iterable[Mask]) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Find the masks inside of a mount, where the child would find what they hide."""
     for mask in masks:
         if mask.path != mount.source and within(mask.path, mount.source):
-            yield mount.place / mask.path.relative_to(mount.source), mask.folder
+            place = mount.place / mask.path.relative_to(mount.source)
+            empty = ("--tmpfs",) if mask.folder else ("--ro-bind", "/dev/null")
+            yield place, (*empty, str(place))
 
 
-def _needed(mounts: Sequence[Mount], masked: Iterable[Path]) -> Iterator[Mount]:
-    """Leave out what an outer mount shows already; each mount costs time at every start."""
-    hidden = tuple(masked)
-    for mount in mounts:
-        around = [other for other in mounts if _contains(other, mount)]
-        nearest = max(around, key=lambda other: len(other.place.parts), default=None)
-        covered = any(within(mount.place, place) for place in hidden)
-        if nearest is None or covered or not _same(nearest, mount):
-            yield mount
+def _is_needed(
+    mount: Mount, mounts: Mapping[tuple[str, ...], Mount], masks: Iterable[Mask]
+) -> bool:
+    """Whether no outer mount shows the same already; each mount costs time at every start."""
+    parts = mount.place.parts
+    around = (mounts.get(parts[:length]) for length in range(len(parts) - 1, 0, -1))
+    outer = next(filter(None, around), None)
+    if outer is None or any(within(mount.place, mask.path) for mask in masks):
+        return True
+    # A link on the way to this place is seen there, and leads to where the source is mounted.
+    linked = outer.source == outer.place and mount.source != mount.place
+    return not (linked or _shows(outer, mount))
 
 
-def _contains(outer: Mount, inner: Mount) -> bool:
-    return outer.place != inner.place and within(inner.place, outer.place)
-
-
-def _same(outer: Mount, inner: Mount) -> bool:
-    within = outer.source / inner.place.relative_to(outer.place)
-    return within == inner.source and outer.writable == inner.writable
+def _shows(outer: Mount, inner: Mount) -> bool:
+    there = outer.source / inner.place.relative_to(outer.place)
+    return there == inner.source and outer.writable == inner.writable
 
 
 def _shown(link: Link, mounts: Iterable[Mount]) -> bool:

@@ -13,8 +13,6 @@ RESOURCE_NOT_FOUND: Final = -32002  # up to 2025-11-25; INVALID_PARAMS since
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
-# Only a server of the modern era answers with one of these.
-MODERN_CODES: Final = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 
 
 class RpcError(Exception):

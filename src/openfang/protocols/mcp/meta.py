@@ -14,8 +14,6 @@ PROTOCOL_VERSION: Final = f"{_PREFIX}protocolVersion"
 CLIENT_INFO: Final = f"{_PREFIX}clientInfo"
 CLIENT_CAPABILITIES: Final = f"{_PREFIX}clientCapabilities"
 SERVER_INFO: Final = f"{_PREFIX}serverInfo"
-LOG_LEVEL: Final = f"{_PREFIX}logLevel"
-SUBSCRIPTION_ID: Final = f"{_PREFIX}subscriptionId"
 PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 - a name, not a secret
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.protocols.mcp.errors import BadAnswer
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMPLETE: Final = "complete"
-INPUT_REQUIRED: Final = "input_required"
 MAY_BE_ASKED: Final = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
 MAX_QUESTIONS: Final = 16
 
@@ -44,10 +43,7 @@ class InputRequired:
         return again
 
 
-Outcome: TypeAlias = InputRequired | None
-
-
-def needs(result: Mapping[str, Any]) -> Outcome:
+def needs(result: Mapping[str, Any]) -> InputRequired | None:
     """Read `resultType` of a modern result: None is complete. Raises `BadAnswer`."""
     match result.get("resultType", COMPLETE):
         case "complete":

@@ -26,13 +26,20 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT = 100_000
 
 
-def tools_of(spec: ServerSpec, listed: Iterable[object], rules: Rules) -> list[Tool]:
-    """Make tools of everything that is one; the rest is told in the log, and left out."""
+def tools_of(
+    spec: ServerSpec,
+    listed: Iterable[object],
+    rules: Rules,
+    rejected: dict[str, str] | None = None,
+) -> list[Tool]:
+    """Make tools of everything that is one; the rest is left out, told in the log and noted."""
     found: dict[str, Tool] = {}
-    for entry in listed:
+    for number, entry in enumerate(listed):
         problem = _problem(entry)
         if problem:
             _log.warning("%s lists a tool that cannot be used: %s", spec.name, problem)
+            if rejected is not None:
+                rejected[_shown(entry, number)] = problem
             continue
         tool = _tool(spec, cast("Mapping[str, Any]", entry), rules)
         if tool.name in found:
@@ -40,6 +47,12 @@ def tools_of(spec: ServerSpec, listed: Iterable[object], rules: Rules) -> list[T
         elif spec.shows(tool.name):
             found[tool.name] = tool
     return list(found.values())
+
+
+def _shown(entry: object, number: int) -> str:
+    """What to call an entry that is no tool."""
+    name = cast("dict[str, object]", entry).get("name") if isinstance(entry, dict) else None
+    return name[:_LONGEST_NAME] if isinstance(name, str) and name else f"#{number + 1}"
 
 
 def _problem(entry: object) -> str:

@@ -46,7 +46,8 @@ class Waiting:
 
     def cancellation(self) -> bytes | None:
         """Write that no answer is wanted any more; `initialize` may not be cancelled."""
-        if not self.sent or self.future.done() or self.method == "initialize":
+        answered = self.future.done() and not self.future.cancelled()
+        if not self.sent or answered or self.method == "initialize":
             return None
         params = {"requestId": self.id, "reason": "The caller wants no answer any more"}
         return messages.notification("notifications/cancelled", params)
@@ -198,8 +199,8 @@ class Dialogue:
     async def _send(self, line: bytes) -> None:
         try:
             await self._reply(line)
-        except Lost as lost:
-            LOG.debug("An answer to the server was not sent: %s", lost)
+        except (Lost, RpcError) as error:
+            LOG.debug("An answer to the server was not taken: %s", error)
 
 
 class Carrier:

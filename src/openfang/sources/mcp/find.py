@@ -59,7 +59,8 @@ async def find_http(  # noqa: PLR0913 - what a connection needs, and how to make
                 continue
             yield connection
             return
-    raise Lost(f"{reached.url} speaks no transport known here ({'; '.join(refusals)})")
+    shown = reached.url.partition("?")[0]
+    raise Lost(f"{shown} speaks no transport known here ({'; '.join(refusals)})")
 
 
 def _order(known: tuple[str, Era] | None) -> list[str]:

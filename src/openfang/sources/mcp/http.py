@@ -16,6 +16,7 @@ import anyio
 from anyio import CancelScope
 
 from openfang.protocols.mcp import messages
+from openfang.protocols.mcp.errors import RpcError
 from openfang.protocols.mcp.headers import LAST_EVENT, SESSION, VERSION, standard_headers
 from openfang.protocols.mcp.sse import EventReader
 from openfang.protocols.mcp.versions import is_modern
@@ -27,7 +28,9 @@ from openfang.sources.mcp.wire import (
     NOT_FOUND,
     Wire,
     check_status,
+    check_stream,
     has_body,
+    linger,
     media_type,
     read_events,
     read_failure,
@@ -50,8 +53,6 @@ _LONGEST_PAUSE: Final = 60.0
 _LONGEST_RETRY: Final = 600.0
 _BARREN_STREAMS: Final = 5
 _GOODBYE: Final = 0.5
-# Most streams end right after the answer; one that is read to its end leaves a connection to reuse.
-_LINGER: Final = 0.005
 
 
 class StreamableTransport(Carrier):
@@ -145,9 +146,7 @@ class StreamableTransport(Carrier):
         while not waiting.future.done():
             if not await self._read_some(answer, reader, waiting.told):
                 return
-        with anyio.move_on_after(_LINGER):
-            while await answer.some():
-                pass
+        await linger(answer)
 
     async def _read_some(self, answer: Streaming, reader: EventReader, told: Told | None) -> bool:
         """Hand on the events that come next; say whether there may be more."""
@@ -158,16 +157,17 @@ class StreamableTransport(Carrier):
             try:
                 self._dialogue.heard(messages.decode(event.data), told)
             except ValueError:
-                LOG.debug("%s sent an event that is not JSON", self.wire.url)
+                LOG.debug("%s sent an event that is not JSON", self.wire.shown)
         return events is not None
 
     async def _check(self, answer: Streaming) -> None:
         """Raise what a status means; inside a session some mean that there is none any more."""
         if self._session and answer.status in {_BAD_REQUEST, NOT_FOUND}:
             failure = await read_failure(answer)
-            # A server that knows the session but not the request names the request.
+            # A server that knows the session, and refuses the request, names the request.
             if failure is None or failure.id is None or answer.status == NOT_FOUND:
-                self._dialogue.lose(f"{self.wire.url} has forgotten the session")
+                why = f": {failure.error}" if failure else ""
+                self._dialogue.lose(f"{self.wire.shown} has forgotten the session{why}")
                 raise Lost(self.reason)
             raise failure.error
         await check_status(answer)
@@ -175,7 +175,7 @@ class StreamableTransport(Carrier):
     def _remember(self, answer: Streaming) -> None:
         session = answer.header(SESSION) or ""
         if session and not _SESSION_ID.fullmatch(session):
-            raise NotSpoken(f"{self.wire.url} gave a session id that no header can hold")
+            raise NotSpoken(f"{self.wire.shown} gave a session id that no header can hold")
         self._session = "" if self._modern else session
 
     async def _take_up(self, waiting: Waiting, reader: EventReader) -> None:
@@ -185,13 +185,11 @@ class StreamableTransport(Carrier):
             await anyio.sleep(_pause(reader, 0))
             before, reader = reader.last_id, reader.again()
             async with self._open_stream(before) as answer:
-                if media_type(answer) != EVENTS:
-                    break
                 await self._read_until_answered(answer, reader, waiting)
             if waiting.future.done():
                 return
             barren = barren + 1 if reader.last_id == before else 0
-        raise NotSpoken(f"{self.wire.url} gave no answer to {waiting.method}")
+        raise NotSpoken(f"{self.wire.shown} gave no answer to {waiting.method}")
 
     @asynccontextmanager
     async def _open_stream(self, last_id: str) -> AsyncGenerator[Streaming]:
@@ -200,7 +198,7 @@ class StreamableTransport(Carrier):
         if last_id:
             headers[LAST_EVENT] = last_id
         async with self.wire.send("GET", headers) as answer:
-            await self._check(answer)
+            check_stream(answer)
             yield answer
 
     async def _listen(self) -> None:
@@ -210,14 +208,12 @@ class StreamableTransport(Carrier):
             before, reader = reader.last_id, reader.again()
             try:
                 async with self._open_stream(before) as answer:
-                    if media_type(answer) != EVENTS:
-                        return
                     while await self._read_some(answer, reader, None):
                         barren = 0
             except NotSpoken:
                 return
             except Lost as lost:
-                LOG.debug("%s: %s", self.wire.url, lost)
+                LOG.debug("%s: %s", self.wire.shown, lost)
             await anyio.sleep(_pause(reader, barren))
             barren += 1
 
@@ -230,8 +226,8 @@ class StreamableTransport(Carrier):
     async def _send_quietly(self, line: bytes) -> None:
         try:
             await self._reply(line)
-        except Lost as lost:
-            LOG.debug("A cancellation was not sent: %s", lost)
+        except (Lost, RpcError) as error:
+            LOG.debug("A cancellation was not taken: %s", error)
 
     async def _reply(self, line: bytes, headers: Mapping[str, str] | None = None) -> None:
         async with self.wire.send("POST", headers or self._headers("", None), line) as answer:

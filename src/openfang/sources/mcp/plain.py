@@ -49,7 +49,7 @@ class PlainTransport(Carrier):
                 await check_status(answer)
                 self._dialogue.heard(await read_json(answer), told)
             if not waiting.future.done():
-                raise NotSpoken(f"{self.wire.url} did not answer {method}")
+                raise NotSpoken(f"{self.wire.shown} did not answer {method}")
             return waiting.future.result()
         finally:
             self._dialogue.finish(waiting)
@@ -61,7 +61,7 @@ class PlainTransport(Carrier):
             async with self.wire.send("POST", _HEADERS, line):
                 pass
         except Lost as lost:
-            LOG.debug("%s was not told %s: %s", self.wire.url, method, lost)
+            LOG.debug("%s was not told %s: %s", self.wire.shown, method, lost)
 
     async def _unasked(self, line: bytes) -> None:
         """There is no way to answer a server that only answers."""

@@ -105,8 +105,8 @@ class Reach:
             yield connection
 
     def _found(self, name: str, reached: object) -> tuple[str, Era] | None:
-        """What was found out about this server, unless it is reached in another way by now."""
-        known = self._known.get(name)
+        """What was found out about this server; it has to prove true to be kept."""
+        known = self._known.pop(name, None)
         return known[1:] if known is not None and known[0] == reached else None
 
     def _remember(self, name: str, reached: object, connection: Connection) -> None:

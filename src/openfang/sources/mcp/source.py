@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,7 @@ from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
 from openfang.sources.mcp import health
 from openfang.sources.mcp.adapter import result_of, tools_of
 from openfang.sources.mcp.health import Health, Status
-from openfang.sources.mcp.transport import Lost
+from openfang.sources.mcp.transport import Lost, owned_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
+_CONNECT_SECONDS = 120.0  # a package that must be fetched first is no failure
 _REFRESH_SECONDS = 300.0
 _PROBE_SECONDS = 60.0
 _PROBE_LIMIT = 10.0
@@ -68,6 +70,7 @@ class McpSource:
         self.health = Health()
         self.version = ""
         self.server_info: Mapping[str, Any] = {}
+        self.rejected: Mapping[str, str] = {}
         self._around = around
         self._fault = fault
         self._tools: list[Tool] = []
@@ -75,6 +78,7 @@ class McpSource:
         self._settled = anyio.Event()
         self._nudge = anyio.Event()
         self._wanted = anyio.Event()
+        self._renewed = anyio.Event()
         self._stale = False
         self._again = False
         self._leaving = False
@@ -157,9 +161,23 @@ class McpSource:
         self._stale = True
         self._nudge.set()
 
+    async def renew(self) -> bool:
+        """Ask it for its tools again, and say whether it answered."""
+        if self._connection is None:
+            return False
+        renewed = self._renewed
+        self.refresh()
+        with anyio.move_on_after(self.spec.timeout):
+            await renewed.wait()
+        return renewed.is_set() and self.connected and not self.health.failures
+
     def restart(self) -> None:
-        """Connect anew, at once."""
+        """Connect anew, at once; who calls meanwhile waits for it."""
         self._again = True
+        self._connection = None
+        self.health = Health()
+        if self._settled.is_set():
+            self._settled = anyio.Event()
         self._wanted.set()
         self._nudge.set()
 
@@ -193,7 +211,10 @@ class McpSource:
             try:
                 await self._live()
             except (Lost, RpcError, OpenFangError, OSError, TimeoutError) as error:
-                self._failed(str(error) or type(error).__name__)
+                self._failed(str(error) or f"no connection in {_CONNECT_SECONDS:g} s")
+            except Exception as error:  # noqa: BLE001 - whatever it does, it harms nobody but itself
+                _log.exception("MCP server %s broke its connection", self.name)
+                self._failed(f"{type(error).__name__}: {error}")
             finally:
                 self._connection = None
             if not self._leaving:
@@ -210,18 +231,21 @@ class McpSource:
     async def _live(self) -> None:
         if self._fault:
             raise Lost(self._fault)
-        async with self._around.connect(self.spec, self) as connection:
-            await self._list(connection)
+        async with AsyncExitStack() as stack:
+            # Not a scope of anyio's: what is opened inside it outlives it.
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                connecting = self._around.connect(self.spec, self)
+                connection = await stack.enter_async_context(connecting)
+                await self._list(connection)
             self._connection = connection
             self.version, self.server_info = connection.version, connection.server_info
             self.health = health.answered(self.health)
             self._settled.set()
             _log.info("Connected to MCP server: %s", self.name)
-            async with anyio.create_task_group() as watching:
+            async with owned_tasks() as watching:
                 watching.start_soon(self._watch, connection)
                 watching.start_soon(self._listen, connection)
                 await self._serve(connection)
-                watching.cancel_scope.cancel()
 
     async def _watch(self, connection: Connection) -> None:
         await connection.lost.wait()
@@ -251,7 +275,6 @@ class McpSource:
                     await self._nudge.wait()
         if connection.lost.is_set():
             raise Lost(connection.reason)
-        self._again = False
 
     async def _left(self) -> bool:
         """Let calls end that were begun; whoever takes too long is not waited for."""
@@ -269,8 +292,11 @@ class McpSource:
                 await self._list(connection)
         except (RpcError, TimeoutError) as error:
             self.health = health.failed(self.health, f"its tools: {error}", connected=True)
-            return
-        self.health = health.answered(self.health)
+        else:
+            self.health = health.answered(self.health)
+        finally:
+            self._renewed.set()
+            self._renewed = anyio.Event()
 
     async def _probe(self, connection: Connection) -> None:
         began = anyio.current_time()
@@ -284,7 +310,9 @@ class McpSource:
         self.health = health.answered(self.health, anyio.current_time() - began)
 
     async def _list(self, connection: Connection) -> None:
-        tools = tools_of(self.spec, await connection.tools(), self._around.rules)
+        rejected: dict[str, str] = {}
+        tools = tools_of(self.spec, await connection.tools(), self._around.rules, rejected)
+        self.rejected = {**connection.rejected, **rejected}
         if tools != self._tools:
             self._tools = tools
             self._around.changed(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from openfang.protocols.mcp import messages
+from openfang.protocols.mcp.errors import RpcError
 from openfang.protocols.mcp.headers import VERSION
 from openfang.protocols.mcp.sse import EventReader
 from openfang.safety.urls import AddressRefused, follow_reference, parse_target
@@ -19,6 +20,7 @@ from openfang.sources.mcp.wire import (
     JSON,
     Wire,
     check_status,
+    check_stream,
     has_body,
     media_type,
     read_events,
@@ -49,7 +51,7 @@ class SseTransport(Carrier):
         self._tasks = tasks
         self._endpoint = ""
         self._ready = anyio.Event()
-        self._failed: Exception | None = None
+        self._failed: Lost | None = None
         self._version = ""
 
     def speak(self, version: str) -> None:
@@ -64,7 +66,7 @@ class SseTransport(Carrier):
         if self._failed is not None:
             raise self._failed
         if not self._endpoint:
-            raise NotSpoken(f"{self.wire.url} named no endpoint in {_ENDPOINT_SECONDS:g} s")
+            raise NotSpoken(f"{self.wire.shown} named no endpoint in {_ENDPOINT_SECONDS:g} s")
 
     async def request(
         self,
@@ -115,28 +117,26 @@ class SseTransport(Carrier):
     async def _send_quietly(self, line: bytes) -> None:
         try:
             await self._post(line)
-        except Lost as lost:
-            LOG.debug("A cancellation was not sent: %s", lost)
+        except (Lost, RpcError) as error:
+            LOG.debug("A cancellation was not taken: %s", error)
 
     async def _stream(self) -> None:
         try:
             await self._read()
-        except (Lost, AddressRefused) as error:
-            self._end(error)
+        except Lost as lost:
+            self._end(lost)
         else:
-            self._end(Lost(f"{self.wire.url} ended its stream"))
+            self._end(Lost(f"{self.wire.shown} ended its stream"))
 
-    def _end(self, error: Exception) -> None:
+    def _end(self, error: Lost) -> None:
         if not self._ready.is_set():
             self._failed = error
             self._ready.set()
-        self._dialogue.lose(str(error))
+        self._dialogue.lose(error.reason)
 
     async def _read(self) -> None:
         async with self.wire.send("GET", {"Accept": EVENTS}) as answer:
-            await check_status(answer)
-            if media_type(answer) != EVENTS:
-                raise NotSpoken(f"{self.wire.url} answered a GET with no stream of events")
+            check_stream(answer)
             reader = EventReader()
             while (events := await read_events(answer, reader)) is not None:
                 for event in events:
@@ -152,7 +152,10 @@ class SseTransport(Carrier):
     def _checked(self, reference: bytes, url: str) -> str:
         """Send to nobody but the server itself: what is sent may hold its credentials."""
         base = parse_target(url)
-        target = follow_reference(base, reference.decode(errors="replace").strip())
+        try:
+            target = follow_reference(base, reference.decode(errors="replace").strip())
+        except AddressRefused as refused:
+            raise NotSpoken(f"{url} names an endpoint that is none: {refused.message}") from refused
         if target.origin != base.origin:
             raise NotSpoken(f"{url} names an endpoint of another server, {target.url}")
         return target.url
@@ -161,7 +164,7 @@ class SseTransport(Carrier):
         try:
             self._dialogue.heard(messages.decode(data))
         except ValueError:
-            LOG.debug("%s sent an event that is not JSON", self.wire.url)
+            LOG.debug("%s sent an event that is not JSON", self.wire.shown)
 
 
 @asynccontextmanager

@@ -33,6 +33,9 @@ class Lost(Exception):  # noqa: N818 - it reads as what it is
         super().__init__(reason)
         self.reason = reason
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 class NotSpoken(Lost):
     """The server answered, but does not speak this transport."""

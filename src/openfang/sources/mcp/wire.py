@@ -5,14 +5,16 @@ Importing this module imports the HTTP client, a third of a second.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from openfang.host.http import FetchFailed, Request
 from openfang.protocols.mcp import messages
 from openfang.protocols.mcp.messages import MAX_MESSAGE, Failure
 from openfang.protocols.mcp.sse import EventReader, EventTooLarge
-from openfang.safety.urls import parse_target
+from openfang.safety.urls import AddressRefused, Target, parse_target
 from openfang.sources.mcp.transport import AuthNeeded, Lost, NotSpoken
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 _FIRST_ERROR: Final = 400
 _MAX_ERROR: Final = 65_536
+_LINGER: Final = 0.005
 _NO_BODY: Final = frozenset({202, 204, 205})
 
 
@@ -36,8 +39,10 @@ class Wire:
     """One address and what is always sent to it."""
 
     def __init__(self, http: HttpClient, reached: Http) -> None:
-        target = parse_target(reached.url)
+        target = _target(reached.url)
         self.url = reached.url
+        self._query = target.path_and_query.partition("?")[2]
+        self.shown = self._without_query(target.url)
         self._http = http
         self._hosts = (target.host,)
         self._private = reached.allow_private
@@ -65,7 +70,16 @@ class Wire:
                 _check_authorized(answer)
                 yield answer
         except FetchFailed as failed:
-            raise Lost(str(failed)) from failed
+            raise Lost(self._without_query(str(failed))) from failed
+        except AddressRefused as refused:
+            raise _refused(refused) from refused
+        except Lost as lost:
+            lost.reason = self._without_query(lost.reason)
+            raise
+
+    def _without_query(self, text: str) -> str:
+        """Hide what many servers take their key by."""
+        return text.replace(f"?{self._query}", "?***") if self._query else text
 
     def _merged(self, ours: Mapping[str, str]) -> dict[str, str]:
         """Where both name a header, ours decides: the protocol depends on it."""
@@ -105,6 +119,13 @@ async def read_events(answer: Streaming, reader: EventReader) -> list[Event] | N
         raise Lost(f"{answer.url}: {error}") from error
 
 
+async def linger(answer: Streaming) -> None:
+    """Read to the end what has been answered already, if the end is near: then it can be reused."""
+    with suppress(FetchFailed), anyio.move_on_after(_LINGER):
+        while await answer.some():
+            pass
+
+
 async def check_status(answer: Streaming) -> None:
     """Raise what an error says of itself, if that is a message, else that it is none."""
     if answer.status < _FIRST_ERROR:
@@ -122,6 +143,24 @@ async def read_failure(answer: Streaming) -> Failure | None:
     except (ValueError, FetchFailed):
         return None
     return found if isinstance(found, Failure) else None
+
+
+def check_stream(answer: Streaming) -> None:
+    """Raise unless the answer to a GET is a stream of events; many servers offer none."""
+    if answer.status >= _FIRST_ERROR or media_type(answer) != EVENTS:
+        raise NotSpoken(f"{answer.url} answered a GET with status {answer.status}, and no events")
+
+
+def _target(url: str) -> Target:
+    try:
+        return parse_target(url)
+    except AddressRefused as refused:
+        raise _refused(refused) from refused
+
+
+def _refused(refused: AddressRefused) -> Lost:
+    """Say it in one sentence: what is lost has no other place for the way out."""
+    return Lost(f"{refused.message}: {refused.way_out}" if refused.way_out else refused.message)
 
 
 def _check_authorized(answer: Streaming) -> None:

@@ -337,6 +337,7 @@ TOOLS: dict[str, Tool] = {
 if __name__ == "__main__":
     if option("stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(float(option("late") or 0))
     Server().run()
     while option("stubborn"):
         time.sleep(1)
