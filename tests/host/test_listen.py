@@ -59,8 +59,10 @@ def test_localhost_is_refused_while_a_stranger_has_the_port_of_one_family() -> N
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(Conflict, match="is not an address of this machine"):
+    with pytest.raises(Conflict, match="is not an address of this machine") as caught:
         listen("192.0.2.1", 0)
+    assert "--listen 127.0.0.1:0" in caught.value.way_out
+    assert "192.0.2.1" not in caught.value.way_out
 
 
 def test_a_name_is_refused_without_asking_a_resolver() -> None:

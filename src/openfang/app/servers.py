@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections import ChainMap, deque
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
+from openfang.app.confine import Confiner
 from openfang.app.trial import Trial, try_out
+from openfang.config.home import user_home
 from openfang.config.servers import HttpTransport, StdioTransport
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind
@@ -54,20 +55,23 @@ class Servers:
     running: dict[str, McpSource] = field(default_factory=dict[str, McpSource])
     said: dict[str, deque[str]] = field(default_factory=dict[str, "deque[str]"])
     kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    guests: dict[str, McpServer] = field(default_factory=dict[str, "McpServer"])
     _group: TaskGroup | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
     _reach: Reach = field(init=False)
+    _confiner: Confiner = field(init=False)
 
     def __post_init__(self) -> None:
+        self._confiner = Confiner(self.parts.home.path, user_home(self.environ))
         client = ClientInfo(name="openfang", version=__version__)
         self._reach = Reach(client=client, capabilities={}, complained=self._complained)
 
     @asynccontextmanager
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
-        ready = await to_thread.run_sync(prepared, spec)
-        async with self._reach(ready, peer) as connection:
-            yield connection
+        async with AsyncExitStack() as stack:
+            ready = await self._confiner.prepared(spec, stack)
+            yield await stack.enter_async_context(self._reach(ready, peer))
 
     def _complained(self, server: str, line: str) -> None:
         """Keep what a server writes for people: in the log, and its last words at hand."""
@@ -117,7 +121,7 @@ class Servers:
 
         Those that sleep until they are called are left alone unless they are to be `woken`.
         """
-        if not any(server.enabled for server in self.parts.config.mcp_servers):
+        if not self._enabled(self.parts.config):
             return
         self.want()
         await self._begun.wait()
@@ -130,7 +134,7 @@ class Servers:
         """Begin what is new, end what is gone, replace what changed; the others go on."""
         if self._group is None:
             return
-        wanted = {server.name: server for server in config.mcp_servers if server.enabled}
+        wanted = self._enabled(config)
         for name in [name for name in self.running if name not in wanted]:
             self._end(name)
         rules = _rules(config)
@@ -139,6 +143,34 @@ class Servers:
             current = self.running.get(server.name)
             if current is None or current.spec != spec:
                 self._begin(spec, fault, rules)
+
+    def _enabled(self, config: Config) -> dict[str, McpServer]:
+        configured = {server.name: server for server in config.mcp_servers if server.enabled}
+        return {**self.guests, **configured}
+
+    def knows(self, name: str) -> bool:
+        """Whether the configuration has a server of this name."""
+        return any(server.name == name for server in self.parts.config.mcp_servers)
+
+    def invite(self, server: McpServer) -> None:
+        """Connect a server that stands in no file, until it is dismissed."""
+        self.guests[server.name] = server
+        self.want()
+        self.apply(self.parts.config)
+
+    def dismiss(self, name: str) -> None:
+        """Let such a server go."""
+        self.guests.pop(name, None)
+        self.apply(self.parts.config)
+
+    async def reached(self, name: str) -> bool:
+        """Wait until it is known whether a server can be reached, and say so."""
+        self.want()
+        await self._begun.wait()
+        source = self.find(name)
+        with anyio.move_on_after(_SETTLE_SECONDS):
+            await source.settled()
+        return source.connected
 
     def _begin(self, spec: ServerSpec, fault: str, rules: Rules) -> None:
         assert self._group is not None  # noqa: S101 - `run` was called
@@ -195,10 +227,11 @@ class Servers:
         except OpenFangError as error:
             return Trial(problem=error.message, way_out=error.way_out)
         try:
-            ready = await to_thread.run_sync(prepared, self._spec_of(server, reached))
+            async with AsyncExitStack() as stack:
+                ready = await self._confiner.prepared(self._spec_of(server, reached), stack)
+                return await try_out(ready)
         except OpenFangError as error:
             return Trial(problem=error.message, way_out=error.way_out)
-        return await try_out(ready)
 
     def health(self) -> dict[str, str]:
         """The contract's word for each server."""
@@ -244,21 +277,16 @@ class Servers:
         folder = self.parts.home.path / "servers" / server.name
         home, tmp = folder / "home", folder / "tmp"
         environment = _environment(server, self.variables, str(home), str(tmp))
-        return Stdio(argv=(stdio.command, *stdio.args), cwd=folder, environment=environment)
-
-
-def prepared(spec: ServerSpec) -> ServerSpec:
-    """Find the program and make its folders; what is missing is a fault of that server. Blocks."""
-    stdio = spec.reached
-    if not isinstance(stdio, Stdio):
-        return spec
-    for name in ("HOME", "TMPDIR"):
-        Path(stdio.environment[name]).mkdir(mode=0o700, parents=True, exist_ok=True)
-    command, *arguments = stdio.argv
-    program = shutil.which(command, path=stdio.environment["PATH"])
-    if program is None:
-        raise NotFound(f"The program {command} was not found.", way_out="install it")
-    return replace(spec, reached=replace(stdio, argv=(program, *arguments)))
+        return Stdio(
+            argv=(stdio.command, *stdio.args),
+            cwd=folder,
+            environment=environment,
+            sandbox=server.sandbox,
+            network=server.network,
+            allow_private=server.allow_private,
+            read=tuple(map(Path, server.fs_read)),
+            write=tuple(map(Path, server.fs_write)),
+        )
 
 
 def _environment(

@@ -21,6 +21,15 @@ from anyio import to_thread
 
 from openfang.host.network import BACKLOG, HOST, PORT, own_network, received_listener
 from openfang.host.proxying import Asked
+from openfang.host.visits import (
+    Closed,
+    EgressLimits,
+    EgressRules,
+    Failed,
+    Opened,
+    Refused,
+    Visit,
+)
 from openfang.safety.urls import AddressRefused, check_address, host_granted
 
 if TYPE_CHECKING:
@@ -44,66 +53,6 @@ PROXY_VARIABLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NO_PROXY", "no_proxy"), _NEAR),
     "NODE_USE_ENV_PROXY": "1",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EgressRules:
-    """Who may be reached: hosts by glob (None means every public one), private addresses or not."""
-
-    allow_hosts: tuple[str, ...] | None = None
-    allow_private: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EgressLimits:
-    """How many connections there may be at once, and how long each may take over what."""
-
-    connections: int = 128
-    head_seconds: float = 15.0
-    dial_seconds: float = 20.0
-    idle_seconds: float = 600.0
-    total_seconds: float = 6 * 3600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A host was reached, at an address that had been checked."""
-
-    host: str
-    port: int
-    address: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """A connection that had been opened has ended."""
-
-    host: str
-    port: int
-    sent: int
-    received: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """A host may not be reached; without a host, what was asked could not be understood."""
-
-    rule: str
-    host: str = ""
-    port: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A host may be reached, and could not be."""
-
-    host: str
-    port: int
-    reason: str
-
-
-Visit: TypeAlias = Opened | Closed | Refused | Failed
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from openfang.core.decisions import Deny
+from openfang.core.errors import HomeError, SourceFailed
 from openfang.core.results import Result, error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
 from openfang.policy.grants import matches
@@ -64,7 +65,10 @@ class _Memory:
         caller, key = admitted.call.caller, admitted.call.arguments["key"]
         value = orjson.dumps(admitted.call.arguments["value"]).decode()
         statement = remember(caller.space, key, value, admitted.labels)
-        await self.writer.write(Unit(statements=(statement,)))
+        try:
+            await self.writer.write(Unit(statements=(statement,)))
+        except HomeError as error:
+            raise SourceFailed(error.message, way_out=error.way_out) from error
         return text_result(f"Remembered {key}.")
 
     async def recall(self, admitted: Admitted) -> Result:

@@ -69,6 +69,7 @@ class Reach:
             cwd=reached.cwd,
             environment=reached.environment,
             limits=self._limits,
+            prepare=reached.prepare,
         )
 
         def complained(line: str) -> None:

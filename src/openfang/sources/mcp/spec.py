@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.core.tools import Risk, Trust
 from openfang.registry.classify import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -20,6 +20,12 @@ class Stdio:
     argv: tuple[str, ...]
     cwd: Path
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    sandbox: Literal["auto", "required", "off"] = "auto"
+    network: bool = True
+    allow_private: bool = False
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+    prepare: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

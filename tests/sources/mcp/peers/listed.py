@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-NAMES = ["echo", "die", "hang", "grow", "pid"]
+NAMES = ["echo", "die", "hang", "grow", "pid", "read"]
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
@@ -26,8 +26,17 @@ def call(number: object, name: str, arguments: dict[str, Any]) -> None:
         NAMES.append(f"more{len(NAMES)}")
         send(method="notifications/tools/list_changed")
     text = str(os.getpid()) if name == "pid" else arguments.get("text", "")
+    text = read(text) if name == "read" else text
     parts = [{"type": "text", "text": text, "x-kept": 1}]
     send(id=number, result={"content": parts, "x-unknown": {"kept": True}})
+
+
+def read(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - no pathlib is imported here
+            return opened.read()
+    except OSError as error:
+        return type(error).__name__
 
 
 def serve(number: object, method: str, params: dict[str, Any]) -> None:
