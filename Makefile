@@ -8,7 +8,7 @@ UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
 RUN_HOME := $(CURDIR)/.openfang
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test check format bench lock seeds clean
+.PHONY: help run setup test check format bench fuzz soak lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -34,6 +34,19 @@ format: $(VENV)/.dev  ## put the code into its shape
 
 bench: $(VENV)/.dev  ## measure CPU per call, beside a baseline in the same run
 	@$(BIN)/python -m bench
+
+FUZZ_REQUESTS ?= 1000000
+FUZZ_MINUTES  ?= 60
+SOAK_CALLS    ?= 200000
+SOAK_KILLS    ?= 100
+
+fuzz: $(VENV)/.dev  ## send the daemon wrong requests (FUZZ_REQUESTS=1000000 FUZZ_MINUTES=60 FUZZ_SEED=1)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_MINUTES=$(FUZZ_MINUTES) \
+		$(BIN)/pytest tests/faults/test_fuzz.py $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=200000 SOAK_KILLS=100)
+	@SOAK_CALLS=$(SOAK_CALLS) SOAK_KILLS=$(SOAK_KILLS) \
+		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py $(PYTEST_ARGS)
 
 lock: $(VENV)/bin/uv  ## resolve both lock files anew
 	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock

@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CALLS = 5_000
 ROUNDS = 3
 LISTENERS = 200
+STREAMS_OF_A_KEY = 20
 LISTEN_SECONDS = 4
 RATE = 200
 _RAISED = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
@@ -120,13 +122,24 @@ async def _listen(target: Target, seen: list[int]) -> None:
         seen[0] += piece.count(b"event: call")
 
 
+def _auditors(target: Target) -> Generator[Target]:
+    """Keys that may see everything: one alone may not have so many streams."""
+    headers = {"Authorization": f"Bearer {target.key}", "Content-Type": "application/json"}
+    for number in range(LISTENERS // STREAMS_OF_A_KEY):
+        with closing(HTTPConnection("127.0.0.1", target.port)) as connection:
+            body = json.dumps({"name": f"listener-{number}", "role": "auditor"})
+            connection.request("POST", "/api/keys", body, headers)
+            yield replace(target, key=json.load(connection.getresponse())["secret"])
+
+
 async def _listening(target: Target) -> tuple[float, int]:
     """The share of a core that listeners cost, at so many calls a second; and what they saw."""
     alone = together = await _at_rate(target)
     seen = [0]
     async with anyio.create_task_group() as tasks:
-        for _ in range(LISTENERS):
-            tasks.start_soon(_listen, target, seen)
+        for auditor in _auditors(target):
+            for _ in range(STREAMS_OF_A_KEY):
+                tasks.start_soon(_listen, auditor, seen)
         await anyio.sleep(1.0)
         together = await _at_rate(target)
         tasks.cancel_scope.cancel()

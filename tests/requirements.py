@@ -87,7 +87,6 @@ REQUIREMENTS = (
         "`claude_desktop_config.json`, `.cursor/mcp.json`, `.vscode/mcp.json` and their "
         "like import by `openfang import`; entries that start `openfang` itself are "
         "skipped.",
-        open="daemon, import and A2A",
     ),
     Requirement(
         "C2.4",
@@ -269,7 +268,6 @@ REQUIREMENTS = (
         "`GET /api/mcp/servers` answers in the seed's shape (`env` names only, header "
         "values and URL credentials as `***`); servers that failed stay out of "
         "`connected`; health and last error are in `configured[]`.",
-        open="MCP server",
     ),
     Requirement(
         "C4.9",
@@ -714,7 +712,6 @@ REQUIREMENTS = (
         "healthy|degraded|unhealthy}`; `servers refresh` and `POST "
         "/api/mcp/servers/refresh` answer a count; tool lists filter by source, risk and "
         "tag.",
-        open="daemon and MCP client",
     ),
     Requirement(
         "C14.2",

@@ -22,6 +22,7 @@ from openfang.app.discovery import (
     Absent,
     Found,
     claimed,
+    daemon_of,
     find_daemon,
     find_daemon_now,
     look,
@@ -199,6 +200,50 @@ async def test_a_daemon_that_is_asked_too_often_is_still_found(tmp_path: Path) -
     async with only_daemon(tmp_path), answering(b"{}", "429 Too Many Requests") as port:
         await note(tmp_path, this_daemon("127.0.0.1", port))
         assert await find_daemon(tmp_path) is not None
+
+
+NO_ROOM = (
+    b'{"type":"urn:openfang:problem:overloaded","status":503,"detail":"no room"}',
+    "503 Service Unavailable\r\nContent-Type: application/problem+json",
+)
+
+
+async def test_a_daemon_that_has_no_room_is_found_busy(tmp_path: Path) -> None:
+    async with only_daemon(tmp_path), answering(*NO_ROOM) as port:
+        await note(tmp_path, this_daemon("127.0.0.1", port))
+        found = await daemon_of(tmp_path)
+        await until_healthy(f"http://127.0.0.1:{port}")
+    assert found is not None
+    assert found.busy == "no room"
+
+
+async def test_a_home_whose_daemon_is_silent_is_not_used_without_it(tmp_path: Path) -> None:
+    async with only_daemon(tmp_path), answering(b"<html>") as port:
+        await note(tmp_path, this_daemon("127.0.0.1", port))
+        with pytest.raises(HomeError, match=f"does not answer: process {os.getpid()}") as silent:
+            await daemon_of(tmp_path)
+    assert "openfang stop --kill" in silent.value.way_out
+    assert await daemon_of(tmp_path) is None
+
+
+async def test_a_daemon_that_ends_is_waited_for_and_one_that_does_not_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Found | None] = []
+
+    async def wait() -> None:
+        found.append(await daemon_of(tmp_path))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group, only_daemon(tmp_path):
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert found == []
+        assert found == [None]
+        monkeypatch.setattr(discovery, "_TOTAL_SECONDS", 0.1)
+        async with only_daemon(tmp_path):
+            with pytest.raises(HomeError, match="is starting, or ending"):
+                await daemon_of(tmp_path)
 
 
 async def test_a_daemon_that_never_answers_is_given_up_in_time(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import anyio
@@ -67,6 +69,17 @@ def test_a_damaged_database_that_was_moved_away_is_made_again(made: Home) -> Non
         init_home(made.path, {})
     assert "move the file away and run: openfang init" in damaged.value.way_out
     database.rename(made.path / "damaged.db")
+    assert init_home(made.path, {}) == (made, Made.KEY)
+    assert made.old_key_file.read_text() == key
+    assert who(made).admin
+
+
+@pytest.mark.parametrize("ended", ["revoked_at", "expires_at"])
+def test_a_key_that_is_no_longer_in_force_is_replaced(made: Home, ended: str) -> None:
+    key = made.key_file.read_text()
+    with closing(sqlite3.connect(made.path / "openfang.db")) as database:
+        database.execute(f"UPDATE keys SET {ended} = 1")  # noqa: S608 - constants
+        database.commit()
     assert init_home(made.path, {}) == (made, Made.KEY)
     assert made.old_key_file.read_text() == key
     assert who(made).admin

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -164,6 +165,11 @@ class Cli:
 
     def sql(self, query: str) -> Any:
         return self("audit", "sql", query, "--json").json
+
+    def stored(self, query: str) -> list[Any]:
+        """Ask the database itself."""
+        with closing(sqlite3.connect(self.home / "openfang.db")) as database:
+            return database.execute(query).fetchall()
 
     def configure(self, text: str) -> None:
         """Add to the configuration."""

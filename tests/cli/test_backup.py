@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,9 +167,9 @@ def whole_backup(openfang: Cli, writers: list[Writer], folder: Path) -> dict[str
     assert openfang("restore", ran.json["file"], env=new).code == 0
     found = openfang("audit", "verify", "--json", env=new)
     assert (found.code, found.json["findings"]) == (0, [])
-    rows = openfang("audit", "sql", _STORED, "--json", env=new).json
-    assert all(row["n"] >= answered[row["writer"]] for row in rows)
-    assert {row["writer"] for row in rows} == answered.keys()
+    stored = dict(replace(openfang, home=folder).stored(_STORED))
+    assert all(count >= answered[writer] for writer, count in stored.items())
+    assert stored.keys() == answered.keys()
     assert openfang("audit", "sql", _OPEN, "--json", env=new).json == []
     return ran.json
 

@@ -273,6 +273,36 @@ def test_a_port_that_is_taken_is_named_with_who_has_it_and_ways_out(fresh: Cli) 
             assert found["listen_addr"] != address
 
 
+def test_an_address_of_another_machine_is_not_offered_with_another_port(fresh: Cli) -> None:
+    ran = fresh("start", "--detach", "--listen", "192.0.2.1:80")
+    assert (ran.code, ran.out) == (1, "")
+    assert "192.0.2.1:80 is not an address of this machine." in ran.err
+    assert "192.0.2.1:0" not in ran.err
+
+
+def test_a_daemon_that_stands_still_is_neither_absent_nor_passed_by(fresh: Cli) -> None:
+    with here(fresh) as daemon:
+        before = fresh.stored("SELECT COUNT(*) FROM audit")
+        daemon.tell(signal.SIGSTOP)
+        with ThreadPoolExecutor(max_workers=4) as side_by_side:
+            asked = [
+                side_by_side.submit(fresh.whole, *command.split())
+                for command in ("tools call system_time", "config reload", "status --json")
+            ]
+            called, reloaded, status = (one.result() for one in asked)
+        for ran in (called, reloaded):
+            assert (ran.code, ran.out) == (1, "")
+            assert f"does not answer: process {daemon.process.pid} holds the lock" in ran.err
+            assert "openfang stop --kill" in ran.err
+        assert (status.json["running"], status.json["pid"]) == (True, daemon.process.pid)
+        assert "url" not in status.json
+        assert fresh.stored("SELECT COUNT(*) FROM audit") == before
+        stopped = fresh("stop", "--timeout", "0.2")
+        assert (stopped.code, "it did not answer" in stopped.err) == (1, True)
+        daemon.tell(signal.SIGCONT)
+        assert daemon.code() == 0
+
+
 def test_a_home_that_is_not_there_or_a_file_that_is_wrong_stops_the_start(
     fresh: Cli, tmp_path: Path
 ) -> None:
@@ -360,7 +390,7 @@ def test_a_call_in_flight_is_answered_and_streams_end_before_the_daemon_does(fre
     assert not (fresh.home / "daemon.json").exists()
     assert endings(fresh) == ["ok"]
     assert intact(fresh)
-    assert fresh.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
+    assert fresh.stored("SELECT id FROM processes WHERE ended_at IS NULL") == []
 
 
 @pytest.mark.requirement("C7.13")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -118,3 +120,33 @@ def test_the_demonstration_runs_again_and_again(openfang: Cli, tmp_path: Path) -
         assert "and a person agreed." in output
         assert "The audit log is intact." in output
     assert (tmp_path / ".openfang/workspaces/key-admin/notes.txt").exists()
+
+
+AS_NOBODY = """
+import json, os, pathlib, sys
+from openfang.app.doctor import examine
+if os.geteuid() == 0:
+    os.seteuid(65534)
+found = examine(pathlib.Path(sys.argv[1]), {}, 0)
+print(json.dumps([(one.name, one.health.value, one.text, one.fix) for one in found]))
+"""
+
+
+@pytest.mark.requirement("C18.1")
+def test_the_doctor_says_whose_a_home_is_that_it_cannot_read(fresh: Cli) -> None:
+    fresh.home.chmod(0)
+    try:
+        done = subprocess.run(
+            (sys.executable, "-c", AS_NOBODY, str(fresh.home)),
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+    finally:
+        fresh.home.chmod(0o700)
+    found = {check: (health, text, fix) for check, health, text, fix in json.loads(done.stdout)}
+    health, text, fix = found["home"]
+    assert (health, "Permission denied" in text) == ("fail", True)
+    assert fix.startswith("chown -R ")
+    assert "OPENFANG_HOME" in fix
+    assert "disk" in found

@@ -121,3 +121,13 @@ def test_names_are_taken_once_and_free_again_after_the_end(openfang: Cli) -> Non
     assert openfang("keys", "create", "twice").code == 0
     assert openfang("keys", "revoke", "nobody").code == 1
     assert openfang("keys", "create", "config").code == 1
+
+
+def test_the_list_shows_edges_and_limit_where_they_are_set(openfang: Cli) -> None:
+    openfang("keys", "create", "narrow", "--edge", "api", "--edge", "mcp", "--limit", "77")
+    lines = openfang("keys", "list").out.splitlines()
+    narrow = next(line for line in lines if line.startswith("narrow "))
+    assert "api, mcp" in narrow
+    assert " 77 " in narrow
+    refused = openfang("keys", "create", "slow", "--limit", "4")
+    assert (refused.code, "one call costs 5" in refused.err) == (1, True)

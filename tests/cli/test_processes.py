@@ -170,7 +170,7 @@ def test_a_command_told_to_end_takes_its_children_along_and_records_it(
     assert fresh.sql(_OPEN) == [{"n": 0}]
     (ended,) = fresh("audit", "search", "--event", "tool_invocation_end", "--json").lines
     assert ended["payload"]["outcome"] == "cancelled"
-    assert fresh.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
+    assert fresh.stored("SELECT id FROM processes WHERE ended_at IS NULL") == []
 
 
 def test_a_batch_that_waits_for_its_input_ends_when_told_to(fresh: Cli) -> None:

@@ -139,7 +139,7 @@ def test_ctrl_c_ends_a_command_with_130_and_leaves_the_home_in_order(openfang: C
     _, errors = running.communicate(timeout=20)
     assert running.returncode == 130
     assert b"Traceback" not in errors
-    assert openfang.sql("SELECT COUNT(*) AS n FROM processes WHERE ended_at IS NULL") == [{"n": 0}]
+    assert openfang.stored("SELECT id FROM processes WHERE ended_at IS NULL") == []
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

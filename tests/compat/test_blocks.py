@@ -19,6 +19,7 @@ from openfang.compat import (
     CapabilityRegistry,
     InvocationContext,
     MCPAdapter,
+    MCPClient,
     PolicyDecision,
     RiskLevel,
     ToolDescriptor,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C20")
 
 TO_COME = {
-    "MCPClient",
-    "mcp_health_check",
     "A2aClient",
     "A2aTaskStore",
     "build_agent_card",
@@ -51,6 +50,8 @@ def test_a_name_is_offered_with_its_work_or_not_at_all() -> None:
         "adapt",
         "infer_risk_level",
         "infer_side_effects",
+        "mcp_result_to_tool_result",
+        "mcp_tool_to_descriptor",
     }
 
 
@@ -73,12 +74,15 @@ def test_the_side_effect_rows_have_the_seeds_tags() -> None:
         assert set(tags) <= set(MCPAdapter.infer_side_effects(word, "")), word
 
 
-def test_the_registry_has_the_seeds_signatures() -> None:
-    methods = outline(block(4)).body
-    assert len(methods) == 3
+@pytest.mark.parametrize(
+    ("number", "kind", "count"), [(1, MCPClient, 5), (4, CapabilityRegistry, 3)]
+)
+def test_a_class_has_the_seeds_signatures(number: int, kind: type, count: int) -> None:
+    methods = outline(block(number)).body
+    assert len(methods) == count
     for method in methods:
         assert isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
-        ours = getattr(CapabilityRegistry, method.name)
+        ours = getattr(kind, method.name)
         assert inspect.iscoroutinefunction(ours) is isinstance(method, ast.AsyncFunctionDef)
         parameters = inspect.signature(ours).parameters.values()
         assert [p.name for p in parameters] == [argument.arg for argument in method.args.args]

@@ -7,6 +7,7 @@ LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
 COMPAT = "tests/compat/"
+SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
 
 TOPICS = frozenset(
@@ -49,6 +50,11 @@ BEHAVIOUR: dict[str, str] = {
     "limits.costs.message": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
     "limits.costs.call": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.costs.health": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
+    "server.connections": f"{SLOW}test_whoever_waits_longest_makes_room_for_the_next",
+    "server.head_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",
+    "server.body_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",
+    "server.idle_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",
+    "server.drain_secs": "tests/faults/test_stopping.py::test_a_call_that_outlasts_the_drain_is_cancelled_and_a_question_stays_open",
     "policy.profile": f"{SETTINGS}test_profile_decides_whether_a_person_may_stand_in_for_a_plan",
     "policy.blacklist": f"{SETTINGS}test_blacklist_holds_for_everybody",
     "plugins.gates": f"{COMPAT}test_plugin_gates.py::test_a_gate_from_a_file_refuses",

@@ -75,14 +75,14 @@ def test_paths_that_exist_count_from_the_folder_of_the_file(user: Path) -> None:
         (folder / name).touch()
     written(
         user,
-        "mcp_servers:\n  - id: a\n    command: [node, servers/index.js, gone/index.js, -y, ../.agentos/outside]\n"
+        "mcp_servers:\n  - id: a\n    command: [node, servers/index.js, gone/index.js, -y]\n"
         "  - id: b\n    command: [servers/run]\n",
     )
     first, second = servers(user)
     assert first.transport == StdioTransport(
         type="stdio",
         command="node",
-        args=(str(folder / "servers/index.js"), "gone/index.js", "-y", "../.agentos/outside"),
+        args=(str(folder / "servers/index.js"), "gone/index.js", "-y"),
     )
     assert second.transport == StdioTransport(type="stdio", command=str(folder / "servers/run"))
 
@@ -94,6 +94,10 @@ def test_a_server_of_the_file_remembers_its_line(user: Path) -> None:
 
 
 MISTAKES = {
+    "a command that climbs": (
+        "mcp_servers:\n  - id: a\n    command: [node, ../outside/index.js]\n",
+        'mcp_servers.yaml:3: mcp_servers.a.command[1]: expected a path without `..`, got "../outside/index.js"',
+    ),
     "another transport": (
         "mcp_servers:\n  - id: a\n    transport: https\n    command: [x]\n",
         'mcp_servers.yaml:3: mcp_servers.a.transport: expected "stdio", got "https"',

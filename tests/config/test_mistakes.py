@@ -149,6 +149,8 @@ MISTAKES = {
     "a program with a path": Mistake('[tools.shell_exec]\nprograms = ["/bin/sh"]', 2, "tools.shell_exec.programs[0]", 'expected the name of a program, without a path, got "/bin/sh"'),
     "an empty api key": Mistake('api_key = ""', 1, "api_key", "expected a string of at least 1 characters, got a string"),
     "an argument that cannot be one": Mistake('[[mcp_servers]]\nname = "a"\n[mcp_servers.transport]\ntype = "stdio"\ncommand = "x"\nargs = ["a\\u0000b"]', 6, "mcp_servers.a.transport.args[0]", "expected a string without null characters"),
+    "a program that climbs": Mistake('[[mcp_servers]]\nname = "a"\n[mcp_servers.transport]\ntype = "stdio"\ncommand = "../x"', 5, "mcp_servers.a.transport.command", "expected a path without `..`"),
+    "an argument that climbs": Mistake('[[mcp_servers]]\nname = "a"\n[mcp_servers.transport]\ntype = "stdio"\ncommand = "x"\nargs = ["-y",\n  "--root=/a/../b"]', 7, "mcp_servers.a.transport.args[1]", "expected a path without `..`"),
     "a header of two lines": Mistake('[[mcp_servers]]\nname = "a"\n[mcp_servers.transport]\ntype = "http"\nurl = "http://x"\nheaders = { A = "b\\r\\nC: d" }', 6, "mcp_servers.a.transport.headers.A", "expected a string of one line, got a string"),
     "an include that no file system holds": Mistake(f'include = ["{"x" * 300}.toml"]', 1, "include[0]", "expected an existing .toml or .yaml file"),
     "two servers of one name": Mistake(

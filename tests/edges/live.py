@@ -180,6 +180,7 @@ async def live(
         admin = await to_thread.run_sync(credential, app.parts.home, environ)
         stop, ended, ready, listener = anyio.Event(), anyio.Event(), anyio.Event(), listen(host, 0)
         served, crowd = build_server(app.parts, stop, environ), Crowd(limits)
+        served.telemetry.reads(http_connections=lambda: len(crowd.connections))
 
         async def run() -> None:
             await serve_crowd(served.app, listener, crowd, stop=stop, ready=ready.set)

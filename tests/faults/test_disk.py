@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 pytestmark = pytest.mark.requirement("C7.10")
-SCRIPT = Path(__file__).with_name("on_a_small_disk.py")
+ALONE = Path(__file__).with_name("on_a_small_disk.py")
+SERVED = Path(__file__).with_name("serving_on_a_small_disk.py")
 
 
-def in_a_namespace(scene: str, folder: Path) -> dict[str, Any]:
+def in_a_namespace(scene: str, folder: Path, script: Path = ALONE) -> dict[str, Any]:
     """Run the scene on a tmpfs that only its own mount namespace sees."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "-m"]
     done = subprocess.run(
-        [*unshare, sys.executable, str(SCRIPT), scene, str(folder)],
+        [*unshare, sys.executable, str(script), scene, str(folder)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         timeout=60,
@@ -51,6 +53,30 @@ def test_on_a_full_disk_nothing_runs_and_service_resumes_by_itself(tmp_path: Pat
     assert seen["unrecorded"] == "unrecorded"
     assert seen["intact"]
     assert seen["open"] == 0
+
+
+@pytest.mark.needs("unshare", "mount")
+@pytest.mark.requirement("C13.1")
+def test_a_daemon_on_a_full_disk_refuses_what_it_cannot_record_and_goes_on_by_itself(
+    tmp_path: Path,
+) -> None:
+    assert in_a_namespace("full", tmp_path, SERVED) == {
+        "before": "ok",
+        "too_large": "error",
+        "refused": [503, "audit_unavailable", "5"],
+        "recorded": [[503, "audit_unavailable"]] * 6,
+        "ready": 503,
+        "reads": [200] * 5,
+        "nothing_began": True,
+        "files": ["before"],
+        "after": "ok",
+        "intact_while_served": True,
+        "code": 0,
+        "alone": f"error: The disk of {tmp_path}/home/openfang.db is full.",
+        "intact": True,
+        "endings": [1],
+        "traced": False,
+    }
 
 
 @pytest.mark.needs("unshare", "mount")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from openfang.core.errors import HomeError
+from openfang.core.labels import Labels
 from openfang.storage.database import migrations, open_home, split_statements
+from openfang.storage.state import RunStore, grow_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +22,8 @@ def test_a_home_is_migrated_once(tmp_path: Path) -> None:
     file = tmp_path / "openfang.db"
     open_home(file).close()
     with closing(open_home(file)) as database:
-        assert database.read("SELECT number FROM migrations") == [(1,)]
+        numbers = [(number,) for number, _ in migrations()]
+        assert database.read("SELECT number FROM migrations") == numbers
 
 
 def test_a_home_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -54,8 +57,9 @@ def test_a_damaged_database_is_named_when_it_is_read(tmp_path: Path) -> None:
 
 
 def test_the_schema_has_no_statement_with_a_semicolon_inside() -> None:
-    for _, script in migrations():
-        with closing(sqlite3.connect(":memory:")) as database:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.create_function("sha256", 1, str)
+        for _, script in migrations():
             for statement in split_statements(script):
                 database.execute(statement)
 
@@ -68,7 +72,7 @@ def test_both_dialects_describe_the_same_tables() -> None:
 
 def _shape(script: str) -> list[str]:
     """Names of tables, indexes and columns, in order, whatever their types and keys."""
-    names = re.compile(r"^(?:CREATE (?:TABLE|INDEX) \w+|    (?!PRIMARY KEY)\w+)")
+    names = re.compile(r"^(?:CREATE (?:TABLE|(?:UNIQUE )?INDEX) \w+|    (?!PRIMARY KEY)\w+)")
     return [
         found[0].strip()
         for statement in split_statements(script)
@@ -76,3 +80,33 @@ def _shape(script: str) -> list[str]:
         for line in statement.splitlines()
         if (found := names.match(line))
     ]
+
+
+@pytest.mark.requirement("C18.1")
+def test_an_older_home_keeps_its_keys_and_runs(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    with closing(sqlite3.connect(file)) as old:
+        for statement in split_statements(migrations()[0][1]):
+            old.execute(statement)
+        old.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)")
+        old.execute("INSERT INTO migrations VALUES (1, 0)")
+        for identity, revoked in (("a", None), ("b", None), ("c", 5)):
+            row = (identity, "twin", "key", identity.encode(), "{}", 1, None, revoked)
+            old.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        old.execute("INSERT INTO runs VALUES ('of_secret', ?, 0)", (int(Labels.SECRET),))
+        old.commit()
+    with closing(open_home(file)) as database:
+        names = database.read("SELECT id, name FROM keys ORDER BY id")
+        assert names == [("a", "twin"), ("b", "twin-b"), ("c", "twin")]
+        assert RunStore(database).labels("of_secret") == Labels.SECRET
+        assert "of_secret" not in "".join(database.connection.iterdump())
+
+
+@pytest.mark.requirement("C18.3")
+def test_a_run_named_after_a_secret_is_kept_by_its_digest(tmp_path: Path) -> None:
+    with closing(open_home(tmp_path / "openfang.db")) as database:
+        for labels in (Labels.PII, Labels.SECRET):
+            database.connection.execute(*grow_run("of_secret", labels))
+        assert RunStore(database).labels("of_secret") == Labels.PII | Labels.SECRET
+        assert RunStore(database).labels("another") == Labels.NONE
+        assert "of_secret" not in "".join(database.connection.iterdump())

@@ -134,8 +134,9 @@ class Admin:
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
         tool = self.parts.catalog.find(self.caller, name)
+        if tool.hold:  # on record first; one that is not held back cannot be accepted
+            await self.parts.broker.append([self._record(TOOL_ACCEPTED, tool=tool.id)])
         self.parts.registry.accept(tool.id)
-        await self.parts.broker.append([self._record(TOOL_ACCEPTED, tool=tool.id)])
         return self.parts.catalog.find(self.caller, tool.id)
 
     def _now(self) -> int:

@@ -67,6 +67,11 @@ _SECOND = 1_000_000_000
 _READERS = 2
 
 
+def _uncounted(rule: str) -> None:
+    """Nobody counts refusals outside of a daemon."""
+    del rule
+
+
 @dataclass(slots=True, kw_only=True)
 class Parts:
     """Everything that was put together, by name. Only `reconfigure` changes any of it."""
@@ -94,6 +99,7 @@ class Parts:
     readers: CapacityLimiter
     backlog: Backlog
     servers: Servers | None = None
+    turned_away: Callable[[str], None] = _uncounted
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""

@@ -28,7 +28,8 @@ from openfang.app.logs import open_logs
 from openfang.app.server import build_server
 from openfang.core.errors import Conflict, HomeError
 from openfang.host import holders
-from openfang.host.server import Listener, ServerLimits, listen, raise_file_limit, serve
+from openfang.host.crowd import Crowd
+from openfang.host.server import Listener, ServerLimits, listen, raise_file_limit, serve_crowd
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -196,8 +197,9 @@ class _Serving:
         answering, stop = anyio.Event(), self.orders.stop
         reloading = partial(self.orders.reloading, served.reloader.try_again)
         async with beside(partial(self._announce, answering), reloading, *served.watches):
-            limits = _limits(self.parts.config.server)
-            await serve(served.app, self.listener, limits, stop=stop, ready=answering.set)
+            crowd = Crowd(_limits(self.parts.config.server))
+            served.telemetry.reads(http_connections=lambda: len(crowd.connections))
+            await serve_crowd(served.app, self.listener, crowd, stop=stop, ready=answering.set)
 
     def _warnings(self) -> list[str]:
         host, port = self.listener.address

@@ -200,7 +200,7 @@ class Feed:
 
     def _pass_on(self, part: _Part, newest: int) -> None:
         told = part.told
-        # Whoever came meanwhile has seen more than this; a log that was cut has nothing up to there.
+        # Somebody who came meanwhile may have seen more; of a log that was cut nothing may be left.
         self._last = max(self._last, part.end if told else newest)
         if not told:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from typing import TYPE_CHECKING
 
 from openfang.app.home import DEFAULT_PROJECT
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from openfang.app.build import Parts
     from openfang.core.calls import Caller
 
+_log = logging.getLogger("openfang.identify")
 _OTHER_KEY = "use a key made with: openfang keys create NAME"
 
 
@@ -67,7 +69,9 @@ async def refuse(parts: Parts, caller: Caller, rule: str, reason: str, way_out: 
 
 
 async def note_refusal(parts: Parts, caller: str, rule: str, reason: str) -> None:
-    """Write down that somebody was turned away before any call was made."""
+    """Write down that somebody was turned away before any call was made, and count it."""
+    _log.warning("Policy violation: %s", reason)
+    parts.turned_away(rule)
     payload = {"step": "identify", "rule": rule, "reason": reason}
     record = Record(
         event=POLICY_VIOLATION, level="warning", payload=payload, context={"caller": caller}

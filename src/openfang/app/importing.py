@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from openfang.app.sealing import looks_secret, seal
+from openfang.config.fields import Folders
 from openfang.config.foreign import valid_name
+from openfang.config.merge import frozen
+from openfang.config.models import Place
+from openfang.config.problems import Problem
+from openfang.config.servers import McpServer
 from openfang.config.show import HIDDEN, without_credentials
+from openfang.config.validate import validated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from openfang.config.foreign import Foreign
+    from openfang.config.lines import Key
 
+_NO_FOLDERS: Final = Folders(home=Path("/"), user=Path("/"))
 _OURSELVES: Final = "it starts openfang itself"
 
 
@@ -63,15 +72,29 @@ def plan(
         if reason:
             planned.append(Planned(name=name, foreign=foreign, skipped=reason))
             continue
-        name = _free(name, names)
-        names.add(name)
-        seen[outline] = name
-        planned.append(_planned(name, foreign))
+        one = _planned(_free(name, names), foreign)
+        planned.append(one)
+        if not one.skipped:
+            names.add(one.name)
+            seen[outline] = one.name
     return planned
 
 
 def _planned(name: str, foreign: Foreign) -> Planned:
     entry = {"name": name, **foreign.entry}
+    match validated(McpServer, frozen(entry), _nowhere, _NO_FOLDERS):
+        case [Problem() as problem, *_]:
+            reason = f"{problem.key}: {problem.message}"
+            return Planned(name=name, foreign=foreign, skipped=reason)
+        case _:
+            return _accepted(name, foreign, entry)
+
+
+def _nowhere(key: Key) -> Place:
+    return Place(str(key))
+
+
+def _accepted(name: str, foreign: Foreign, entry: Mapping[str, Any]) -> Planned:
     notes = list(foreign.notes)
     if name != foreign.name:
         notes.insert(0, f"called {foreign.name!r} there")

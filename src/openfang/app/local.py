@@ -164,7 +164,7 @@ class Local:
         )
 
     async def _check_not_own(self, question_id: str) -> None:
-        """Let nobody approve what they ask for, but an administrator, who may be the only person."""
+        """Let nobody approve what they ask for; an administrator, maybe the only person, may."""
         question = self.parts.approvals.store.get(question_id)
         if question is None or self.caller.role is Role.ADMIN:
             return

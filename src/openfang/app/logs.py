@@ -126,6 +126,11 @@ class _Handler(logging.Handler):
         self._own = own
         self._drain = drain
 
+    @property
+    def dropped(self) -> int:
+        """How many lines were lost since the log was opened."""
+        return self._drain.dropped
+
     def handle(self, record: logging.LogRecord) -> bool:
         """Put one event down. No lock is held meanwhile, and nothing here fails who logs."""
         try:
@@ -219,6 +224,12 @@ def open_logs(
     else:
         make = JsonLines
     return Logs(level, make(remembered(redact)), make(str), target)
+
+
+def dropped_lines() -> int | None:
+    """How many lines the open log has lost; nothing where none is open."""
+    handlers = logging.getLogger("openfang").handlers
+    return next((one.dropped for one in handlers if isinstance(one, _Handler)), None)
 
 
 def _find_out(switches: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from openfang.app.identify import identify, require
 from openfang.app.local import Local
 from openfang.config.show import as_dict
 from openfang.core.calls import Caller, Grants, Role
+from openfang.core.errors import GuardTripped
 from openfang.core.wire import moment
 from openfang.version import __version__
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 EDGE = "api"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_READY = "ready"
 _PORTS = {"http": ":80", "https": ":443"}
 _INSIDERS = (Role.AUDITOR, Role.ADMIN)
 _ANYBODY = Caller(id="local-mcp", grants=Grants(tools=("*",)), projects=(DEFAULT_PROJECT,))
@@ -101,7 +103,11 @@ class ServedNode:
 
     def may_sign_in(self, address: str, secret: str) -> None:
         """Refuse an address that failed to sign in too often, before the key is looked up."""
-        self.doors.check(address, secret)
+        try:
+            self.doors.check(address, secret)
+        except GuardTripped as tripped:
+            self.parts.turned_away(tripped.rule)
+            raise
 
     def signed_in(self, address: str, secret: str, *, known: bool) -> None:
         """Tell how it went."""
@@ -128,8 +134,15 @@ class ServedNode:
 
     @property
     def ready(self) -> bool:
-        """Whether calls are taken."""
+        """Whether the node goes on; else it is ending."""
         return not self.stop.is_set()
+
+    @property
+    def state(self) -> str:
+        """`ready`, or why no calls are taken."""
+        if self.stop.is_set():
+            return "stopping"
+        return "audit unavailable" if self.parts.broker.failing else _READY
 
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""
@@ -143,7 +156,7 @@ class ServedNode:
         """Say how the node is; details for who may see them."""
         parts = self.parts
         body: dict[str, Any] = {
-            "status": "ok" if self.ready else "stopping",
+            "status": "ok" if self.state == _READY else self.state,
             "version": __version__,
             "caller": caller.id,
             "role": caller.role.value,
@@ -162,7 +175,7 @@ class ServedNode:
             "home": str(parts.home.path),
             "started_at": moment(self.started_at),
             "listeners": self.feed.listeners,
-            "approvals": len(parts.approvals.store.pending(now)),
+            "approvals": parts.approvals.store.count_pending(now),
             "audit": {"records": parts.writer.head.seq, "hash": parts.writer.head.hash.hex()},
             "config": self.reloader.state(),
         }

@@ -7,22 +7,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from openfang.app.build import quota_of
-from openfang.app.doors import Doors
+from openfang.app.doors import Doors, RightKeys
 from openfang.app.events import Feed
+from openfang.app.logs import dropped_lines
 from openfang.app.node import ServedNode
 from openfang.app.reload import Reloader
 from openfang.app.servers import Servers
 from openfang.app.telemetry import Readings, Telemetry
 from openfang.edges.api.app import Api
+from openfang.storage.log import last_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    import anyio
-
     from openfang.app.build import Parts
+    from openfang.audit.broker import Broker
     from openfang.config.models import Config
+    from openfang.policy.approvals import Approvals
+
+# Streams may take a quarter of all connections, calls that wait for a person another one.
+_A_SHARE = 4
+_TRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +39,20 @@ class Served:
 
     app: Api
     reloader: Reloader
+    telemetry: Telemetry
     watches: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
 
 
 def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) -> Served:
     """Put the edges in front of an open home."""
-    feed = Feed(parts.database, lambda: {"status": "stopping" if stop.is_set() else "ok"})
+    most = max(1, parts.config.server.connections // _A_SHARE)
+    health = partial(_health, stop)
+    feed = Feed(parts.database, health, most=most)
+    parts.approvals.most_waiting = most
     telemetry = Telemetry(_readings(parts, feed))
-    doors = Doors(clock=parts.clock, quota=quota_of(parts.config))
+    parts.turned_away = telemetry.turned_away
+    right = RightKeys(parts.keys, parts.clock)
+    doors = Doors(clock=parts.clock, quota=quota_of(parts.config), right=right)
 
     def applied(config: Config) -> None:
         doors.quota = quota_of(config)
@@ -58,9 +72,31 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         feed=feed,
         started_at=parts.clock.time_ns(),
     )
-    return Served(
-        app=Api(node), reloader=reloader, watches=(partial(feed.run, stop), reloader.watch)
+    watches = (
+        partial(feed.run, stop),
+        partial(_end_waits, parts.approvals, stop),
+        partial(_try_again, parts.broker),
+        reloader.watch,
     )
+    return Served(app=Api(node), reloader=reloader, telemetry=telemetry, watches=watches)
+
+
+def _health(stop: anyio.Event) -> dict[str, str]:
+    return {"status": "stopping" if stop.is_set() else "ok"}
+
+
+async def _end_waits(approvals: Approvals, stop: anyio.Event) -> None:
+    """Let nobody who waits for a person hold up the end."""
+    await stop.wait()
+    approvals.end_waits()
+
+
+async def _try_again(broker: Broker) -> None:
+    """Find out when records can be written again: nobody calls a node that is not ready."""
+    while True:
+        await anyio.sleep(_TRY_SECONDS)
+        if broker.failing:
+            await broker.try_again()
 
 
 def _readings(parts: Parts, feed: Feed) -> Readings:
@@ -68,6 +104,13 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
         audit_records=lambda: parts.writer.head.seq,
         tools=lambda: len(parts.registry.snapshot.tools),
         calls_in_flight=lambda: parts.broker.in_flight,
-        approvals_pending=lambda: len(parts.approvals.store.pending(parts.clock.time_ns())),
+        audit_checkpoint_age=partial(_checkpoint_age, parts),
+        approvals_pending=lambda: parts.approvals.store.count_pending(parts.clock.time_ns()),
+        log_lines_dropped=dropped_lines,
         event_listeners=lambda: feed.listeners,
     )
+
+
+def _checkpoint_age(parts: Parts) -> float | None:
+    at = last_checkpoint(parts.database, parts.writer.node)
+    return None if at is None else (parts.clock.time_ns() - at) / 1e9

@@ -97,7 +97,7 @@ def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
         head = chain_head(database, node)
         return {
             "node": node,
-            "approvals": len(ApprovalStore(database).pending(time.time_ns())),
+            "approvals": ApprovalStore(database).count_pending(time.time_ns()),
             "audit": {"records": head.seq, "hash": head.hash.hex()},
         }
     finally:

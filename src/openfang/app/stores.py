@@ -28,6 +28,14 @@ _PINS = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?)"
 
 
 @dataclass(slots=True)
+class _Waiting:
+    """A row that is not known to be written yet; `tried` while the writer has it."""
+
+    row: Row
+    tried: bool = False
+
+
+@dataclass(slots=True)
 class Backlog:
     """What the registry has to write: at once while the home is opened, later while it serves.
 
@@ -37,7 +45,9 @@ class Backlog:
 
     writer: Writer
     serving: bool = False
-    _rows: dict[str, dict[str, Row]] = field(default_factory=dict["str", "dict[str, Row]"])
+    _rows: dict[str, dict[str, _Waiting]] = field(
+        default_factory=dict["str", "dict[str, _Waiting]"]
+    )
     _lines: list[Line] = field(default_factory=list["Line"])
 
     def put(self, sql: str, rows: Iterable[Row]) -> None:
@@ -45,7 +55,7 @@ class Backlog:
         waiting = self._rows.setdefault(sql, {})
         for row in rows:
             waiting.pop(row[0], None)
-            waiting[row[0]] = row
+            waiting[row[0]] = _Waiting(row)
         self._write()
 
     def add(self, unit: Unit) -> None:
@@ -56,18 +66,22 @@ class Backlog:
     def _write(self) -> None:
         """Write all that waits, each kind as a unit of its own: none takes another one along."""
         for sql, waiting in self._rows.items():
-            if waiting:
-                rows = tuple(waiting.values())
-                unit = Unit(statements=tuple((sql, row) for row in rows))
-                self._submit(unit, partial(self._kept, waiting, rows))
+            fresh = [one for one in waiting.values() if not one.tried]
+            for one in fresh:
+                one.tried = True
+            if fresh:
+                unit = Unit(statements=tuple((sql, one.row) for one in fresh))
+                self._submit(unit, partial(self._kept, waiting, fresh))
         lines, self._lines = tuple(self._lines), []
         if lines:
             self._submit(Unit(lines), partial(self._recorded, lines))
 
     def _submit(self, unit: Unit, tell: Callable[[Exception | None], None]) -> None:
         if not self.serving:
-            self.writer.write_blocking(unit)
-            tell(None)
+            try:
+                self.writer.write_blocking(unit)
+            finally:
+                tell(None)
             return
 
         def done(written: asyncio.Future[Sequence[int]]) -> None:
@@ -79,12 +93,15 @@ class Backlog:
         self.writer.submit(unit).add_done_callback(done)
 
     @staticmethod
-    def _kept(waiting: dict[str, Row], rows: Sequence[Row], error: Exception | None) -> None:
+    def _kept(
+        waiting: dict[str, _Waiting], tried: Sequence[_Waiting], error: Exception | None
+    ) -> None:
         """Forget what was written, and what the database will never take."""
-        if error is None or isinstance(error, Conflict):
-            for row in rows:
-                if waiting.get(row[0]) is row:
-                    del waiting[row[0]]
+        over = error is None or isinstance(error, Conflict)
+        for one in tried:
+            one.tried = over
+            if over and waiting.get(one.row[0]) is one:
+                del waiting[one.row[0]]
 
     def _recorded(self, lines: Sequence[Line], error: Exception | None) -> None:
         if error is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -126,12 +126,20 @@ class Telemetry:
     def refused(self, call: Call, tool: Tool | None, refusal: CallRefused) -> None:
         """Count a refusal by its rule."""
         del call, tool
-        self._refusals[self._rules.admit(refusal.rule)] += 1
+        self.turned_away(refusal.rule)
+
+    def turned_away(self, rule: str) -> None:
+        """Count somebody who got no further than the door."""
+        self._refusals[self._rules.admit(rule)] += 1
 
     def answered(self, route: str, status: int) -> None:
         """Count an HTTP request. The route is a template, `/api/tools/{id}`, never a path."""
         code = str(status) if status in _STATUSES else OTHER
         self._requests[self._routes.admit(route), code] += 1
+
+    def reads(self, **readings: Callable[[], float | None]) -> None:
+        """Take readings that came to be later than this."""
+        self._readings = replace(self._readings, **readings)
 
     def reloaded(self, *, success: bool, at: float) -> None:
         """Note that the configuration was loaded, or could not be and the old one stays."""

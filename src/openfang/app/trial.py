@@ -122,6 +122,8 @@ def _way_out(spec: ServerSpec, error: Exception) -> str:
             return way_out
         case AuthNeeded():
             return 'give it credentials: headers = { Authorization = "Bearer ${NAME}" }'
+        case Lost(reason=reason) if "allow_private" in reason:
+            return "set allow_private = true in its entry, if that address is meant"
         case TimeoutError():
             return "start it by hand once, so that what it downloads is there"
         case _ if spec.remote:

@@ -12,6 +12,7 @@ pauses gives way.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from openfang.storage.processes import Process
 
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
+_NO_CHANGE = ("UPDATE settings SET value = value WHERE name = 'node'", ())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Broker:
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
     _owed: list[Line] = field(init=False, default_factory=list[Line])
     _first: str | None = field(init=False, default=None)
+    _failing: bool = field(init=False, default=False)
 
     async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
         """Return the records' numbers once they are durable."""
@@ -94,6 +97,16 @@ class Broker:
         return len(self._open)
 
     @property
+    def failing(self) -> bool:
+        """Whether the last record could not be written: then no call is taken."""
+        return self._failing
+
+    async def try_again(self) -> None:
+        """Find out whether records can be written again: what is owed, and a change of nothing."""
+        with suppress(AuditUnavailable):
+            await self.append((), (_NO_CHANGE,))
+
+    @property
     def unfinished(self) -> bool:
         """Whether any call has no ending in the log yet."""
         return bool(self._open or self._owed)
@@ -136,9 +149,12 @@ class Broker:
         try:
             numbers = self.writer.commit(unit, lost) if alone else None
             # A caller that goes away cancels the future, not the unit.
-            return await self.writer.submit(unit, lost) if numbers is None else numbers
+            numbers = await self.writer.submit(unit, lost) if numbers is None else numbers
         except HomeError as error:
+            self._failing = True
             raise _unavailable(error) from error
+        self._failing = False
+        return numbers
 
     def _owe(self, unit: Unit) -> None:
         """Keep an ending that failed, also when its caller no longer waits for it."""

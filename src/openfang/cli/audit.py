@@ -180,7 +180,7 @@ def _what(payload: Any) -> str:  # noqa: ANN401 - any JSON
     """The words of a record that say most."""
     words = [
         str(payload[key])
-        for key in ("outcome", "decision", "state", "name", "raw")
+        for key in ("outcome", "decision", "state", "act", "server", "name", "raw")
         if payload.get(key)
     ]
     if "arguments" in payload:

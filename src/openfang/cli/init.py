@@ -13,7 +13,7 @@ from openfang.config.home import find_home
 def init() -> None:
     """Make the home: configuration, database, first key. A second time nothing changes.
 
-    A key file that the database does not know is kept as `key.old`, and a new key is made.
+    A key file whose key is not in force is kept as `key.old`, and a new key is made.
     """
     home, made = init_home(find_home(os.environ), os.environ)
     say(_what_was_made(home, made))
@@ -36,7 +36,7 @@ def _what_was_made(home: Home, made: Made) -> str:
             return "The home is made."
         case Made.KEY:
             return (
-                f"{home.key_file} held no key of this database: it is kept as "
+                f"{home.key_file} held no key that is in force: it is kept as "
                 f"{home.old_key_file}, and a new administrator's key is made."
             )
         case Made.NOTHING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
 
@@ -15,12 +16,8 @@ from openfang.cli.output import note, print_json, say, table
 from openfang.cli.session import on_home
 from openfang.cli.times import span
 from openfang.core.calls import EVERYTHING, Grants, Mode, Role
-from openfang.core.errors import NotFound
 from openfang.core.keys import EDGES, AdminToken, Key
 from openfang.core.wire import key_body
-
-if TYPE_CHECKING:
-    from openfang.core.session import Session
 
 _MOST_CELLS = 1_000_000_000
 _HASH = re.compile(r"\A[0-9a-f]{64}\Z")
@@ -88,12 +85,7 @@ def create(
         _create_token(AdminToken(id="", name=name, tools=seen), scope, lifetime, as_json=as_json)
         return
     wanted = _key(name, seen, scope)
-
-    async def work(session: Session) -> tuple[Key, str]:
-        await _check_spec(session, scope.spec)
-        return await session.create_key(wanted, ttl=lifetime)
-
-    key, secret = on_home(work)
+    key, secret = on_home(lambda session: session.create_key(wanted, ttl=lifetime))
     _show_secret(key_body(key, time.time_ns()), secret, as_json=as_json)
 
 
@@ -114,6 +106,8 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
         raise Usage(
             f"--limit is {scope.limit}.", way_out=f"cells a minute, from 1 to {_MOST_CELLS}"
         )
+    if scope.spec is not None and not _HASH.match(scope.spec):
+        raise Usage(f"{scope.spec!r} is no hash of a spec.", way_out="openfang spec list")
     projects = tuple(plain_name(project, "project") for project in scope.project)
     return Key(
         id="",
@@ -159,16 +153,6 @@ def _globs(words: Globs, option: str) -> Globs:
     return words
 
 
-async def _check_spec(session: Session, spec: str | None) -> None:
-    if spec is None:
-        return
-    if not _HASH.match(spec):
-        raise Usage(f"{spec!r} is no hash of a spec.", way_out="openfang spec list")
-    known = {frozen.hash for frozen in await session.specs()}
-    if spec not in known:
-        raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
-
-
 def _show_secret(body: dict[str, Any], secret: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**body, "secret": secret})
@@ -193,21 +177,38 @@ def list_keys(*, as_json: Json = False) -> None:
         print_json(bodies)
         return
     table(
-        ("name", "kind", "state", "mode", "projects", "tools", "blacklist", "expires"),
+        (
+            "name",
+            "kind",
+            "state",
+            "edges",
+            "mode",
+            "projects",
+            "tools",
+            "blacklist",
+            "limit",
+            "expires",
+        ),
         (
             (
                 body["name"],
                 _kind(body),
                 body["state"],
+                _unless_all(body.get("edges", _ALL)),
                 body.get("mode"),
                 ", ".join(body.get("projects", ())),
                 ", ".join(body["tools"]),
                 ", ".join(body.get("blacklist", ())),
+                body.get("cells_per_minute"),
                 "never" if key.expires_at is None else span(key.expires_at - time.time_ns()),
             )
             for key, body in zip(found, bodies, strict=True)
         ),
     )
+
+
+def _unless_all(words: Iterable[str]) -> str:
+    return "" if tuple(words) == _ALL else ", ".join(words)
 
 
 def _kind(body: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -83,7 +82,10 @@ def _serve(home: Home, listen: str | None, *, any_port: bool) -> None:
     # The server is imported by whoever serves, not by whoever only starts it.
     from openfang.app.daemon import Wishes, run_daemon  # noqa: PLC0415 - as above
 
-    told = partial(_tell, home, more={"ends with": "Ctrl-C"})
+    def told(daemon: Daemon, _: Sequence[str]) -> None:
+        """Say where it is; what to beware of stands in the log, on the same terminal."""
+        _tell(home, daemon, (), {"ends with": "Ctrl-C"})
+
     wishes = Wishes(told=told, listen=listen, any_port=any_port)
     gc.freeze()
     gc.enable()

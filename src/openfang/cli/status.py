@@ -13,7 +13,7 @@ import anyio
 from openfang.app.paths import Home
 from openfang.app.status import read_status
 from openfang.cli.options import Json
-from openfang.cli.output import fields, print_json, say
+from openfang.cli.output import clean, fields, print_json, say
 from openfang.cli.times import span
 from openfang.config.home import find_home
 
@@ -33,8 +33,12 @@ def status(*, as_json: Json = False) -> None:
 
 
 def _headline(body: dict[str, Any]) -> str:
+    if "url" in body:
+        busy = f" ({clean(body['busy'])})" if "busy" in body else ""
+        return f"The daemon runs: {body['url']}{busy}"
     if body["running"]:
-        return f"The daemon runs: {body['url']}"
+        found = clean(body["found"])
+        return f"The daemon does not answer: {found}. Wait, or: openfang stop --kill"
     if "pid" in body:
         return f"No daemon answers: {body['found']}. End it with: openfang stop"
     found = f" ({body['found']})" if "found" in body else ""

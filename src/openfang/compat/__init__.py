@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from openfang.compat.adapter import MCPAdapter
     from openfang.compat.audit import AuditEvent, AuditLogger, audit_logger
+    from openfang.compat.client import MCPClient, MCPHealthCheck, mcp_health_check
     from openfang.compat.config import MCPConfigManager, MCPServerConfig
     from openfang.compat.daemon import find_daemon
     from openfang.compat.house import House, use
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from openfang.compat.registry import CapabilityRegistry
     from openfang.compat.router import ToolRouter
     from openfang.compat.words import (
+        HealthStatus,
         InvocationContext,
+        MCPResult,
+        MCPTool,
         PolicyDecision,
         RiskLevel,
         ToolDescriptor,
@@ -45,11 +49,16 @@ __all__ = [
     "AuditEvent",
     "AuditLogger",
     "CapabilityRegistry",
+    "HealthStatus",
     "House",
     "InvocationContext",
     "MCPAdapter",
+    "MCPClient",
     "MCPConfigManager",
+    "MCPHealthCheck",
+    "MCPResult",
     "MCPServerConfig",
+    "MCPTool",
     "PolicyDecision",
     "PolicyGate",
     "RiskLevel",
@@ -63,12 +72,14 @@ __all__ = [
     "find_daemon",
     "format_mcp_tool_name",
     "is_mcp_tool",
+    "mcp_health_check",
     "use",
 ]
 
 _MODULES = {
     "adapter": ("MCPAdapter",),
     "audit": ("AuditEvent", "AuditLogger", "audit_logger"),
+    "client": ("MCPClient", "MCPHealthCheck", "mcp_health_check"),
     "config": ("MCPConfigManager", "MCPServerConfig"),
     "daemon": ("find_daemon",),
     "house": ("House", "use"),
@@ -77,7 +88,10 @@ _MODULES = {
     "registry": ("CapabilityRegistry",),
     "router": ("ToolRouter",),
     "words": (
+        "HealthStatus",
         "InvocationContext",
+        "MCPResult",
+        "MCPTool",
         "PolicyDecision",
         "RiskLevel",
         "ToolDescriptor",

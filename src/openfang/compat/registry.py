@@ -61,9 +61,10 @@ class CapabilityRegistry:
     async def refresh_mcp_servers(self) -> int:
         """Ask every MCP server that is connected what it offers now; say how many answered."""
         parts = (self.house or current()).parts
-        answered = 0
+        running = parts.servers.running if parts.servers else {}
+        answered = len(await parts.servers.refresh()) if parts.servers else 0
         for (kind, name), source in tuple(parts.sources.items()):
-            if kind is not Kind.MCP:
+            if kind is not Kind.MCP or name in running:
                 continue
             try:
                 tools = source.tools()

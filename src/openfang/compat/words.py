@@ -186,3 +186,36 @@ class ToolResult:
     declared_side_effects: Sequence[str] = ()
     duration_ms: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class HealthStatus(StrEnum):
+    """How a server is."""
+
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MCPTool:
+    """A tool as its server describes it."""
+
+    name: str
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    output_schema: Mapping[str, Any] | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MCPResult:
+    """What a call brought back; one that was refused, or failed, is an error that says why."""
+
+    content: Sequence[Mapping[str, Any]] = ()
+    structured_content: Any = None
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        return "\n".join(part["text"] for part in self.content if part.get("type") == "text")

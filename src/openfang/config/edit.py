@@ -28,7 +28,7 @@ _INDENT = re.compile(r"\A[ \t]*")
 def with_server(text: str, entry: Mapping[str, Plain]) -> str:
     """Add an entry at the end."""
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    expected = tomllib.loads(text)
+    expected = _parsed(text)
     expected[_LIST] = [*expected.get(_LIST, []), dict(entry)]
     return _checked(f"{text}{gap}{toml_text({_LIST: [dict(entry)]})}", expected)
 
@@ -42,6 +42,8 @@ def without_server(text: str, name: str) -> str:
     lines = _LINE.findall(text)
     for start, end in reversed(_stretches(text, lines, number)):
         del lines[start:end]
+    while lines and not lines[-1].strip():
+        lines.pop()
     return _checked("".join(lines), expected)
 
 
@@ -66,8 +68,17 @@ def _insert_below(lines: list[str], at: int, added: str) -> None:
     lines.insert(at, f"{indent[0] if indent else ''}{added}\n")
 
 
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"The file is not valid TOML: {error}.", way_out="openfang config check"
+        ) from error
+
+
 def _found(text: str, name: str) -> tuple[dict[str, Any], int]:
-    data = tomllib.loads(text)
+    data = _parsed(text)
     names = [entry.get("name") for entry in data.get(_LIST, [])]
     if name not in names:
         raise ConfigError(f"No server {name} is written there.", way_out="openfang config check")

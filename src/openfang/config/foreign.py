@@ -34,7 +34,7 @@ _BAD = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME: Final = 64
 _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "pipx", "bunx", "bun", "pnpm", "yarn", "env"})
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "cmd"})
-_STEPS: Final = frozenset({"run", "tool", "exec", "dlx", "x", "-m"})
+_BEFORE = re.compile(r"-|[A-Za-z_]\w*=(?!=)|(?:run|tool|exec|dlx|x)\Z")
 _US: Final = "openfang"
 
 
@@ -87,15 +87,15 @@ def valid_name(text: str) -> str:
 
 def is_us(command: list[str]) -> bool:
     """Whether a command starts `openfang`, also through what runs packages, modules or a line."""
-    program, *rest = [_program(word) for word in command]
-    if program == _US:
+    program, *rest = command
+    name = _program(program)
+    if name == _US:
         return True
-    if program in _SHELLS:
-        return any(is_us(word.split()) for word in command[1:] if word.strip())
-    runs = program in _RUNNERS or program.startswith("python")
-    words = [word for word in rest if word in _STEPS or not (word.startswith("-") or "=" in word)]
-    first = next((word for word in words if word not in _STEPS), "")
-    return runs and first == _US
+    if name in _SHELLS:
+        return any(is_us(word.split()) for word in rest if word.strip())
+    runs = name in _RUNNERS or name.startswith("python")
+    started = (word for word in rest if not _BEFORE.match(word))
+    return runs and _program(next(started, "")) == _US
 
 
 def _program(word: str) -> str:
@@ -126,7 +126,8 @@ class _Reading:
         return entry
 
     def _transport(self) -> dict[str, Any]:
-        kind = self.fields.get("type", self.fields.get("transport"))
+        kind: object = self.fields.get("type", self.fields.get("transport"))
+        kind = kind if kind is None or isinstance(kind, str) else str(kind)
         url = next((self.fields[key] for key in _URLS if key in self.fields), None)
         if "command" in self.fields and kind in {None, "stdio"}:
             return self._stdio()

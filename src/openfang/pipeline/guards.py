@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from openfang.core.errors import GuardTripped
+from openfang.core.errors import RATE_LIMIT, GuardTripped
 from openfang.core.ids import Kind
 from openfang.guard.breaker import Breakers, Broken
 from openfang.guard.concurrency import Slots
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from openfang.guard.recursion import Chains, Trip
 
 _SLOW_DOWN = "wait, or raise limits.cells_per_minute, or give the key its own --limit"
+_MORE = "no wait helps: raise limits.burst, or make a key with a higher --limit"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,13 +116,11 @@ def granted(charge: Charge, caller: str) -> Granted:
     """Return what was granted, or say how long to wait."""
     if isinstance(charge, Limited):
         wait = charge.retry_after
-        when = (
-            "this call costs more than a whole burst" if wait is None else f"free in {wait:.1f} s"
-        )
+        when = "it costs more than a whole burst" if wait is None else f"free in {wait:.1f} s"
         raise GuardTripped(
             f"Rate limit of {caller} reached: {when}.",
-            rule="rate_limit",
-            way_out=_SLOW_DOWN,
+            rule=RATE_LIMIT,
+            way_out=_MORE if wait is None else _SLOW_DOWN,
             retry_after=wait,
         )
     return charge

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
+from openfang.core.calls import Role
 from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
 from openfang.core.events import APPROVAL_ANSWERED, APPROVAL_REQUESTED, APPROVAL_SPENT, Record
 from openfang.core.ids import new_id
@@ -14,15 +17,17 @@ from openfang.core.keys import Answer, Question, Scope
 from openfang.storage import approvals as rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from openfang.core.calls import Call, Caller
     from openfang.core.decisions import Verdict
     from openfang.core.tools import Tool
     from openfang.storage.approvals import ApprovalStore
 
-_POLL_SECONDS = 0.1
+# Only what another process answered is found by looking.
+_LOOK_SECONDS = 1.0
 _MOST_PENDING = 100
+_MOST_OF_ONE = 20
 
 
 class Append(Protocol):
@@ -47,13 +52,20 @@ class Subject:
 
 @dataclass(slots=True, kw_only=True)
 class Approvals:
-    """Asks, and finds what was answered. `now` is the wall clock in nanoseconds."""
+    """Asks, and finds what was answered. `now` is the wall clock in nanoseconds.
+
+    `most_waiting` is how many calls may wait for an answer at once, of all callers together.
+    """
 
     store: ApprovalStore
     append: Append
     redact: Callable[[str], str]
     now: Callable[[], int]
     timeout_ns: int
+    most_waiting: int = 250
+    _waiting: Counter[str] = field(init=False, default_factory=Counter[str])
+    _answers: dict[str, anyio.Event] = field(init=False, default_factory=dict[str, anyio.Event])
+    _ended: bool = field(init=False, default=False)
 
     def find(self, subject: Subject, rule: str) -> Question | None:
         """Find an answer, or an open question, that covers this call. Changes nothing."""
@@ -69,16 +81,40 @@ class Approvals:
     ) -> Question:
         """Return an approval of this call, or raise: denied, or parked."""
         rule = rule_of(asked)
-        question = self.find(subject, rule) or await self._ask(subject, rule, asked)
-        if question.state is Answer.PENDING:
-            question = await self._wait(question, subject.call.patience, verdicts)
+        question = self.find(subject, rule)
+        if question is None or question.state is Answer.PENDING:
+            with self._place(subject.call):
+                question = question or await self._ask(subject, rule, asked)
+                question = await self._wait(question, subject.call.patience, verdicts)
         if question.state is not Answer.APPROVED:
             raise _denied(question)
         return question
 
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for an answer now."""
+        return self._waiting.total()
+
+    @contextmanager
+    def _place(self, call: Call) -> Generator[None]:
+        """Count a call that would wait; who has too many waiting is refused before it asks."""
+        caller = call.caller
+        if call.patience <= 0 or self._ended:
+            yield
+            return
+        full = self.waiting >= self.most_waiting and caller.role is not Role.ADMIN
+        if full or self._waiting[caller.id] >= _MOST_OF_ONE:
+            raise _too_many(caller.id, self._waiting[caller.id])
+        self._waiting[caller.id] += 1
+        try:
+            yield
+        finally:
+            self._waiting[caller.id] -= 1
+            self._waiting += Counter()  # whoever has none waiting is forgotten
+
     async def _ask(self, subject: Subject, rule: str, asked: Sequence[Verdict]) -> Question:
         now = self.now()
-        if self.store.pending_of(subject.call.caller.id, now) >= _MOST_PENDING:
+        if self.store.count_pending(now, subject.call.caller.id) >= _MOST_PENDING:
             raise GuardTripped(
                 f"{subject.call.caller.id} has {_MOST_PENDING} questions open.",
                 rule="too_many_questions",
@@ -106,17 +142,32 @@ class Approvals:
     ) -> Question:
         """Wait as long as the edge can; holds no slot, and no deadline of the tool runs."""
         with anyio.move_on_after(patience):
-            while question.state is Answer.PENDING and question.expires_at > self.now():
-                await anyio.sleep(_POLL_SECONDS)
-                question = self.store.get(question.id) or question
-        if question.state is not Answer.PENDING:
-            return question
+            while not self._ended and question.expires_at > self.now():
+                if self.store.state(question.id) is not Answer.PENDING:
+                    return self.store.get(question.id) or question
+                await self._told(question.id)
         raise Parked(
             f"{question.tool} waits for a person: {question.reason}",
             question_id=question.id,
             rule=question.rule,
             verdicts=verdicts,
         )
+
+    async def _told(self, question_id: str) -> None:
+        """Wait until somebody here answers, or until it is time to look what others did."""
+        answer = self._answers.setdefault(question_id, anyio.Event())
+        try:
+            with anyio.move_on_after(_LOOK_SECONDS):
+                await answer.wait()
+        finally:
+            if not answer.statistics().tasks_waiting:
+                self._answers.pop(question_id, None)
+
+    def end_waits(self) -> None:
+        """Park every call that waits, and let none wait from now on: the node is ending."""
+        self._ended = True
+        for answer in self._answers.values():
+            answer.set()
 
     async def spend(self, question: Question, call: Call) -> None:
         """Use an approval up; one for a session or a rule stays."""
@@ -154,6 +205,8 @@ class Approvals:
             await self.append([record], (rows.answer(answered, question.state),))
         except Conflict:
             raise _already(question) from None
+        if answer := self._answers.get(question.id):
+            answer.set()
         return answered
 
     def _expiry(self, question: Question, *, approve: bool, scope: Scope) -> int:
@@ -169,6 +222,14 @@ _NEVER = 2**62
 def rule_of(asked: Sequence[Verdict]) -> str:
     """Name what a person is asked to allow: every code, once, in order."""
     return "+".join(sorted({verdict.code for verdict in asked}))
+
+
+def _too_many(caller: str, waiting: int) -> GuardTripped:
+    return GuardTripped(
+        f"{caller} has {waiting} calls that wait for a person; no more may wait now.",
+        rule="too_many_waiting",
+        way_out="call without waiting (Prefer: wait), and again when the question is answered",
+    )
 
 
 def _check_open(question: Question, *, approve: bool, now: int) -> None:

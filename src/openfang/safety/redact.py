@@ -211,7 +211,12 @@ class Redactor:
         if len(key) not in _KEY_BYTES:
             raise ValueError(f"A redaction key has 16 to 64 bytes, not {len(key)}")
         self._key = key
-        self._plain = {
+        self._plain: dict[bytes, bytes] = {}
+        self.learn(values)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Know these values as well, from now on."""
+        self._plain |= {
             spelled: _encode(value)
             for value in values
             if len(value) >= _SHORTEST_VALUE

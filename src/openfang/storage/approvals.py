@@ -18,6 +18,8 @@ _COLUMNS = (
 )
 Statement = tuple[str, "Sequence[Any]"]
 _MOST_COVERING = 50
+_MOST_LISTED = 1000
+_WAITS = "state = 'pending' AND expires_at > ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +43,37 @@ class ApprovalStore:
         )
         return self._select(where, (caller, tool, now, arguments_hash, run), _MOST_COVERING)
 
-    def pending_of(self, caller: str, now: int) -> int:
-        """Count the questions that wait because of this caller."""
-        where = "caller = ? AND state = 'pending' AND expires_at > ?"
+    def state(self, question_id: str) -> Answer | None:
+        """Look how it stands with a question, and at nothing else of it."""
+        rows = self.database.read("SELECT state FROM approvals WHERE id = ?", (question_id,))
+        return Answer(rows[0][0]) if rows else None
+
+    def count_pending(self, now: int, caller: str | None = None) -> int:
+        """Count the questions that wait for a person: everybody's, or one caller's."""
+        where, parameters = _of(caller, _WAITS, now)
         sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
-        return int(self.database.read(sql, (caller, now))[0][0])
+        return int(self.database.read(sql, parameters)[0][0])
 
-    def pending(self, now: int) -> list[Question]:
-        """List the questions that wait for a person."""
-        return self._select("state = 'pending' AND expires_at > ?", (now,))
+    def pending(self, now: int, caller: str | None = None) -> list[Question]:
+        """List the newest questions that wait for a person: everybody's, or one caller's."""
+        return self._select(*_of(caller, _WAITS, now))
 
-    def all(self, limit: int) -> list[Question]:
-        """List the newest questions of any state."""
-        return self._select("1 = 1", (), limit)
+    def all(self, caller: str | None = None) -> list[Question]:
+        """List the newest questions of any state: everybody's, or one caller's."""
+        return self._select(*_of(caller, "1 = 1"))
 
-    def _select(self, where: str, parameters: Sequence[Any], limit: int = 1000) -> list[Question]:
+    def _select(
+        self, where: str, parameters: Sequence[Any], limit: int = _MOST_LISTED
+    ) -> list[Question]:
         sql = f"SELECT {_COLUMNS} FROM approvals WHERE {where} ORDER BY id DESC LIMIT {limit}"  # noqa: S608 - constants
         return [_question(row) for row in self.database.read(sql, parameters)]
+
+
+def _of(caller: str | None, where: str, *parameters: object) -> tuple[str, Sequence[Any]]:
+    """Narrow a condition to one caller's questions, if one is named."""
+    if caller is None:
+        return where, parameters
+    return f"caller = ? AND {where}", (caller, *parameters)
 
 
 def insert(question: Question) -> Statement:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=tuple[Any, ...])
 BUSY_SECONDS = 5.0
 _PAGE_SIZE = 2048
+_BESIDE = 65_536
 _RESTORE = "restore a backup of the home, or move the file away and run: openfang init"
 
 
@@ -126,11 +128,17 @@ def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]]) -> None
     connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)"
     )
+    # SQLite has no digest of its own; Postgres has this one.
+    connection.create_function("sha256", 1, _sha256, deterministic=True)
     for number, script in known:
         if number > version:
             for statement in split_statements(script):
                 connection.execute(statement)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time_ns()))
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -144,6 +152,12 @@ def split_statements(script: str) -> list[str]:
     """Cut a migration at its semicolons; migrations hold no semicolon inside a statement."""
     lines = (line for line in script.splitlines() if not line.lstrip().startswith("--"))
     return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
+
+
+def _has_room(path: Path) -> bool:
+    """Whether there is room for what SQLite makes beside a database before it reads it."""
+    disk = os.statvfs(path.parent)
+    return disk.f_bavail * disk.f_frsize > _BESIDE
 
 
 @contextmanager
@@ -165,8 +179,12 @@ def explain(path: Path, error: sqlite3.Error) -> HomeError:
         )
     if "closed database" in text:
         return HomeError("The home was closed meanwhile.", way_out="open it again")
-    if "full" in text:
+    if "full" in text or ("I/O" in text and not _has_room(path)):
         return HomeError(f"The disk of {path} is full.", way_out="free some space; nothing is lost")
+    if "I/O" in text:
+        return HomeError(
+            f"The disk of {path} fails ({text}).", way_out="see what the system's log says of it"
+        )
     if "locked" in text or "busy" in text:
         return HomeError(
             f"The database {path} is locked by another process for more than {BUSY_SECONDS:g} s.",

@@ -71,10 +71,13 @@ class KeyStore:
         row = self._in_force("key", secret)
         return _key(row) if row else None
 
-    def issued(self, secret: str) -> bool:
-        """Whether a key with this secret was ever made here, in force or not."""
-        sql = "SELECT 1 FROM keys WHERE digest = ? AND kind = 'key'"
-        return bool(self.database.read(sql, (self.digest(secret),)))
+    def digests(self) -> frozenset[bytes]:
+        """Return the digests of all keys that are in force now."""
+        sql = (
+            "SELECT digest FROM keys WHERE kind = 'key' AND revoked_at IS NULL "
+            "AND (expires_at IS NULL OR expires_at > ?)"
+        )
+        return frozenset(row[0] for row in self.database.read(sql, (self.now(),)))
 
     def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""
@@ -101,9 +104,25 @@ _INSERT = (
 )
 
 
+_LASTING_ADMIN = (
+    "other.kind = 'key' AND json_extract(other.body, '$.role') = 'admin' "
+    "AND other.revoked_at IS NULL AND other.expires_at IS NULL"
+)
+
+
 def revoke(identity: str, at: int) -> tuple[str, Sequence[Any]]:
-    """Return the statement that ends a key or token."""
-    sql = "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+    """Return the statement that ends a key or token.
+
+    If it has ended already, or no other administrator's key lasts, the name turns NULL, and the
+    unit fails: whoever looks first and acts then can be overtaken.
+    """
+    left = f"EXISTS (SELECT 1 FROM keys AS other WHERE other.id <> keys.id AND {_LASTING_ADMIN})"  # noqa: S608 - constants
+    manages = "kind = 'key' AND json_extract(body, '$.role') = 'admin'"
+    sql = (
+        "UPDATE keys SET revoked_at = ?, "  # noqa: S608 - constants
+        f"name = CASE WHEN revoked_at IS NULL AND (NOT ({manages}) OR {left}) THEN name END "
+        "WHERE id = ?"
+    )
     return sql, (at, identity)
 
 

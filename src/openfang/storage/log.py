@@ -15,7 +15,7 @@ from openfang.core.log import QUERY_ROWS
 from openfang.storage.database import BUSY_SECONDS, Database, explained, up_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from openfang.core.log import Search, Table
@@ -29,11 +29,11 @@ _BATCH_BYTES = 1_000_000
 _READING = frozenset(
     {
         sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
         sqlite3.SQLITE_FUNCTION,
         sqlite3.SQLITE_RECURSIVE,
     }
 )
+_READABLE = frozenset({"audit", "task_audits", "checkpoints", "sqlite_master"})
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
@@ -66,12 +66,6 @@ def search(path: Path, wanted: Search) -> list[LogRow]:
             way_out="ask for fewer at once (limit), or export them",
         )
     return found[::-1]  # type: ignore[return-value]
-
-
-def recent(database: Database, after: int, limit: int) -> list[LogRow]:
-    """Read so many records after this one, in order; fewer if they are long."""
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
-    return database.read(sql, (after, limit), most=_BATCH_BYTES)  # type: ignore[return-value]
 
 
 def last_number(database: Database) -> int:
@@ -113,6 +107,13 @@ def open_calls(database: Database, process: str, low_water: int) -> list[tuple[s
     return database.read(sql, started)  # type: ignore[return-value]
 
 
+def last_checkpoint(database: Database, node: str) -> int | None:
+    """When the newest checkpoint of a node was signed, in nanoseconds since the epoch."""
+    sql = "SELECT at FROM checkpoints WHERE node = ? ORDER BY seq DESC LIMIT 1"
+    found = database.read(sql, (node,))
+    return found[0][0] if found else None
+
+
 def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, bytes]]:
     """Read the signed checkpoints that the database itself keeps."""
     sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"
@@ -125,7 +126,7 @@ def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         connection = database.connection
         connection.execute("PRAGMA query_only = ON")
         # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
-        connection.set_authorizer(_only_reads)
+        connection.set_authorizer(_only_the_log(database))
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _QUERY_BYTES)
         until = time.monotonic() + _QUERY_SECONDS
         connection.set_progress_handler(lambda: time.monotonic() > until, _QUERY_STEPS)
@@ -152,7 +153,7 @@ def _not_run(why: str) -> Rejected:
         f"The query could not be run: {why}.",
         status=422,
         rule="query",
-        way_out="only SELECT runs here, for example on the view task_audits, for a few seconds",
+        way_out="only SELECT runs here, on audit, task_audits and checkpoints, for a few seconds",
     )
 
 
@@ -168,5 +169,17 @@ def _statements(sql: str) -> list[str]:
     return [*found, rest] if without_comments.strip() or not found else found
 
 
-def _only_reads(action: int, *_: object) -> int:
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+def _only_the_log(database: Database) -> Callable[..., int]:
+    """Let a query read the log and nothing else: keys, memory and results are not an auditor's."""
+    found = database.read("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    hidden = {str(name).lower() for (name,) in found} - _READABLE
+
+    def decide(action: int, table: str | None, column: str | None, *_: object) -> int:
+        allowed = action in _READING
+        if action == sqlite3.SQLITE_READ:
+            name = (table or "").lower()
+            # A table that is only counted comes without a column; so does a query's own WITH.
+            allowed = name in _READABLE or (not column and name not in hidden)
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    return decide

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
@@ -83,14 +84,21 @@ def drop_expired_blobs(now: int) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class RunStore:
-    """The labels that entered a run, for whoever carries it on."""
+    """The labels that entered a run, for whoever carries it on.
+
+    A run is kept by its digest: its name is the caller's, who may have named it after a secret.
+    """
 
     database: Database
 
     def labels(self, run: str) -> Labels:
         """Read what a run is known to hold."""
-        rows = self.database.read("SELECT labels FROM runs WHERE id = ?", (run,))
+        rows = self.database.read("SELECT labels FROM runs WHERE id = ?", (_digest(run),))
         return Labels(rows[0][0]) if rows else Labels.NONE
+
+
+def _digest(run: str) -> str:
+    return sha256(run.encode(errors="surrogatepass")).hexdigest()
 
 
 def grow_run(run: str, labels: Labels) -> Statement:
@@ -99,4 +107,4 @@ def grow_run(run: str, labels: Labels) -> Statement:
         "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
         "SET labels = runs.labels | excluded.labels, changed_at = excluded.changed_at"
     )
-    return sql, (run, int(labels), time.time_ns())
+    return sql, (_digest(run), int(labels), time.time_ns())

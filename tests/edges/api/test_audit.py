@@ -108,6 +108,27 @@ async def test_a_query_that_cannot_be_run_is_the_callers_mistake(node: Live) -> 
     assert (await node.get("/api/audit/verify")).json["intact"]
 
 
+SECRET = ("keys", "memory", "blobs", "approvals", "settings", "runs", "specs", "processes")
+
+
+@pytest.mark.requirement("C18.3")
+async def test_a_query_reads_the_log_and_nothing_else(node: Live) -> None:
+    auditor = await node.key("reader", role="auditor")
+    for key in (auditor, ""):
+        for table in SECRET:
+            for what in (f"* FROM {table}", f"COUNT(*) FROM main.{table.upper()}"):
+                query = f"SELECT {what}"
+                reply = await node.post("/api/audit/sql", {"query": query}, key=key)
+                assert (query, reply.told) == (query, (422, "query"))
+        for query in (
+            "SELECT payload FROM audit UNION SELECT CAST(seq AS TEXT) FROM checkpoints",
+            "WITH mine AS (SELECT event_type FROM task_audits) SELECT COUNT(*) FROM mine",
+            "SELECT name FROM sqlite_master",
+        ):
+            reply = await node.post("/api/audit/sql", {"query": query}, key=key)
+            assert (query, reply.status) == (query, 200)
+
+
 async def test_an_answer_has_so_many_rows(node: Live) -> None:
     rows = (await sql(node, f"{NUMBERS} x FROM n")).json["tables"][0]["rows"]
     assert (len(rows), rows[-1]) == (10_000, [10_000])

@@ -175,9 +175,25 @@ async def test_deep_json_is_refused_and_nothing_breaks(node: Live) -> None:
             assert (await post(node, body)).told == (422, "body")
 
 
-async def test_a_key_that_comes_twice_counts_once(node: Live) -> None:
-    reply = await post(node, b'{"arguments":{"text":"a"},"arguments":{"text":"b"}}')
-    assert reply.json["content"][0]["text"] == "b"
+DOUBLED = [
+    b'{"arguments":{"text":"a"},"arguments":{"text":"b"}}',
+    b'{"arguments":{"text":"a"},"\\u0061rguments":{"text":"b"}}',
+    b'{"context":{"mode":"planning","mode":"execution"}}',
+    b'{"context":{"mode":"planning"},"context":{}}',
+    b'{"arguments":{"text":"\\u003a\\u003A","text":"b"}}',
+]
+ONCE = [
+    b'{"arguments":{"text":"arguments: arguments"},"context":{"mode":"execution"}}',
+    b'{"arguments":{"text":"a\\u003ab"}}',
+    b'{"arguments":{"text":"a","more":[{"text":"b"},{"text":"b"}]}}',
+]
+
+
+async def test_a_key_that_comes_twice_is_refused(node: Live) -> None:
+    for body in DOUBLED:
+        assert (body, (await post(node, body)).told) == (body, (400, "doubled_key"))
+    for body in ONCE:
+        assert (body, (await post(node, body)).status) == (body, 200)
 
 
 QUERIES = [

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("C12.1", "C12.2", "C12.5")
 
+# A server that was made up would be connected to, and nothing may leave this machine.
+REACHING_OUT = ("POST", "/api/mcp/servers")
 EXAMPLES = 25
 # What reaches out of the node stays off, whatever is made up as its arguments.
 CONFIG = '[tools]\ndisabled = ["web_fetch", "shell_exec"]\n'
@@ -64,11 +66,30 @@ async def test_the_document_names_every_route_and_what_it_requires(node: Live) -
     for endpoint in ENDPOINTS:
         operation = named[endpoint.method, endpoint.path]
         public = endpoint.access is Access.PUBLIC
-        assert operation["security"] == ([] if public else [{"key": []}])
+        assert operation["security"] == ([] if public else [{"key": []}, {"header": []}])
         assert operation["description"] == f"Requires: {endpoint.access.value}."
         assert ("401" in operation["responses"]) is not public
-        needs_role = endpoint.roles is not None
-        assert not needs_role or "403" in operation["responses"]
+        assert {"403", "500"} <= set(operation["responses"])
+    assert document["components"]["securitySchemes"]["header"] == {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Api-Key",
+    }
+
+
+async def test_whoever_comes_from_elsewhere_is_refused_as_documented(node: Live) -> None:
+    elsewhere = await node.key("elsewhere", edges=["mcp"])
+    node.doors.failing = Quota(cells_per_minute=10, burst=1000)
+    page = {"Origin": "http://pages.example"}
+    document = (await node.get("/api/openapi.json")).json
+    for endpoint in ENDPOINTS:
+        path = endpoint.path.replace("{id}", "one").replace("{name}", "one")
+        told = (await node.ask(endpoint.method, path, headers=page)).told
+        assert (endpoint.path, told) == (endpoint.path, (403, "origin"))
+        if endpoint.access is not Access.PUBLIC:
+            told = (await node.ask(endpoint.method, path, key=elsewhere)).told
+            assert (endpoint.path, told) == (endpoint.path, (403, "edge"))
+        assert "403" in document["paths"][endpoint.path][endpoint.method.lower()]["responses"]
 
 
 def configured(node: Live) -> schemathesis.Config:
@@ -130,8 +151,9 @@ class Run:
 
 
 def loaded(document: dict[str, Any], node: Live) -> BaseSchema:
-    schema: Any = schemathesis.openapi.from_dict(document, config=configured(node))
-    schema.validate()
+    whole: Any = schemathesis.openapi.from_dict(document, config=configured(node))
+    whole.validate()
+    schema = whole.exclude(path_regex=f"^{REACHING_OUT[1]}", method=REACHING_OUT[0])
 
     @schema.hook("filter_case")  # type: ignore[reportUntypedFunctionDecorator]
     def keep_the_key(_: HookContext, case: Any) -> bool:
@@ -159,7 +181,8 @@ async def test_schemathesis_finds_nothing(tmp_path: Path, demo: Demo) -> None:
         assert run.failures == []
         assert run.ended is StopReason.COMPLETED
         assert set(run.checks) >= CHECKS
-        assert set(run.statuses) == {f"{one.method} {one.path}" for one in ENDPOINTS}
+        asked = [one for one in ENDPOINTS if (one.method, one.path[:16]) != REACHING_OUT]
+        assert set(run.statuses) == {f"{one.method} {one.path}" for one in asked}
         for route, statuses in run.statuses.items():
             # Names of things that exist are found by chance only.
             reached = "{" in route or any(status < 300 for status in statuses)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
 import pytest
+from anyio import to_thread
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.edges.demo import Demo
     from tests.edges.live import Live
 
@@ -67,6 +72,9 @@ async def test_who_hangs_up_while_a_person_thinks_leaves_the_question(
         while not (asked := (await node.get("/api/approvals")).json["approvals"]):
             await anyio.lowlevel.checkpoint()
     client.hang_up()
+    with anyio.fail_after(10):
+        while node.app.parts.approvals.waiting:
+            await anyio.lowlevel.checkpoint()
     await node.post(f"/api/approvals/{asked[0]['id']}", {"answer": "approve"})
     assert (await node.call("mcp:demo:deploy")).status == 200
     assert demo.source.reached == 1
@@ -116,6 +124,50 @@ async def test_a_node_that_stops_answers_what_it_was_asked_and_is_not_ready(
     assert await client.rest() == b""
     await node.ended.wait()
     assert [ending["outcome"] for ending in await endings(node)] == ["ok"]
+
+
+@pytest.mark.requirement("C15.3")
+async def test_who_waits_for_a_person_is_parked_when_the_node_stops(node: Live) -> None:
+    client = await node.client()
+    path = "/api/tools/mcp:demo:deploy/call"
+    await client.send(node.request("POST", path, "Prefer: wait=60", body=b"{}"))
+    with anyio.fail_after(10):
+        while not (asked := (await node.get("/api/approvals")).json["approvals"]):
+            await anyio.lowlevel.checkpoint()
+    with anyio.fail_after(node.crowd.drain_seconds / 2):
+        node.stop.set()
+        reply = await client.answer()
+        await node.ended.wait()
+    assert (reply.status, orjson.loads(reply.body)["approval"]) == (202, asked[0]["id"])
+
+
+async def test_a_node_that_cannot_write_its_log_is_not_ready_until_it_can(node: Live) -> None:
+    path = node.app.parts.database.path
+    assert (await node.get("/api/ready", key=None)).status == 200
+    await to_thread.run_sync(change, path, *BREAK)
+    assert (await node.call("mcp:demo:echo")).status == 503
+    told = await node.get("/api/ready", key=None)
+    assert (told.status, told.json) == (503, {"status": "audit unavailable"})
+    assert (await node.get("/api/status")).json["status"] == "audit unavailable"
+    await to_thread.run_sync(change, path, *MEND)
+    with anyio.fail_after(10):
+        while node.app.parts.broker.failing:
+            await anyio.lowlevel.checkpoint()
+    assert (await node.get("/api/ready", key=None)).status == 200
+
+
+INSTEAD = "BEGIN INSERT INTO missing VALUES (1); END"
+BREAK = (
+    f"CREATE TRIGGER no_records BEFORE INSERT ON audit {INSTEAD}",
+    f"CREATE TRIGGER no_settings BEFORE UPDATE ON settings {INSTEAD}",
+)
+MEND = ("DROP TRIGGER no_records", "DROP TRIGGER no_settings")
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 async def test_a_call_that_outlasts_the_drain_is_cancelled_on_record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -16,6 +17,7 @@ from openfang.core.events import CONFIG_RELOADED, Record
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from tests.edges.demo import Demo
@@ -265,17 +267,72 @@ async def test_without_require_key_everybody_here_sees_what_everybody_here_did(
 async def test_a_long_look_back_is_paid_for_and_can_be_gone_on_with(tmp_path: Path) -> None:
     clock = ManualClock()
     async with live(tmp_path / "home", clock=clock) as node:
-        user = await node.key("curious", cells_per_minute=3)
+        user = await node.key("curious", cells_per_minute=5)
         begin = head(node)
-        await fill(node, 2_200)
+        await fill(node, 3_200)
         await fill(node, 1, caller="key:curious")
         async with listening(node, key=user, after=begin) as stream:
             assert await stream.rest() == []
-            assert stream.last == begin + 1_500
+            assert stream.last == begin + 2_500
         clock.advance(60)
         async with listening(node, key=user, after=stream.last) as stream:
             events = await stream.until(head(node))
         assert [event.data["caller"] for event in events] == ["key:curious"]
+
+
+@contextmanager
+def read_in_the_loop(node: Live) -> Generator[list[str]]:
+    """Collect what of the log is read on the connection of the loop meanwhile."""
+    found: list[str] = []
+    connection = node.app.parts.database.connection
+    connection.set_trace_callback(lambda sql: found.append(sql) if "payload" in sql else None)
+    try:
+        yield found
+    finally:
+        connection.set_trace_callback(None)
+
+
+async def test_the_log_is_read_beside_the_loop_however_long_it_is(node: Live) -> None:
+    user, begin = await node.key("curious"), head(node)
+    await fill(node, 600, 20_000)
+    await fill(node, 3, caller="key:curious")
+    with read_in_the_loop(node) as found:
+        async with listening(node, key=user, after=begin) as stream:
+            events = await stream.until(head(node))
+            await fill(node, 2, caller="key:curious")
+            events += await stream.until(head(node))
+    assert [event.number for event in events] == [*range(begin + 601, begin + 606)]
+    assert found == []
+
+
+@pytest.mark.requirement("C12.3")
+async def test_one_key_has_only_so_many_streams(node: Live) -> None:
+    user, other = await node.key("greedy"), await node.key("other")
+    async with AsyncExitStack() as streams:
+        for _ in range(19):
+            await streams.enter_async_context(listening(node, key=user))
+        async with listening(node, key=user):
+            refused = await node.get("/api/events", key=user)
+            assert refused.told == (429, "too_many_streams")
+            async with listening(node, key=other):
+                await listeners(node, 21)
+        await listeners(node, 19)
+        async with listening(node, key=user):
+            pass
+
+
+@pytest.mark.requirement("C12.3")
+async def test_streams_leave_room_for_others_and_an_administrator_finds_a_place(
+    tmp_path: Path,
+) -> None:
+    config = "[server]\nconnections = 8\n"
+    async with live(tmp_path / "home", config=config) as node:
+        keys = [await node.key(name) for name in ("one", "two", "three")]
+        async with listening(node, key=keys[0]), listening(node, key=keys[1]):
+            refused = await node.get("/api/events", key=keys[2])
+            assert refused.told == (429, "too_many_streams")
+            async with listening(node):
+                await listeners(node, 3)
 
 
 async def test_many_records_at_once_reach_everybody(node: Live) -> None:

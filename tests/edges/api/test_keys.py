@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.edges.live import live
 
+from openfang.app.admin import Admin
+from openfang.core.errors import Conflict
+from openfang.core.keys import Key
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
     from pathlib import Path
 
     from tests.edges.demo import Demo
-    from tests.edges.live import Live
+    from tests.edges.live import Live, Reply
 
 pytestmark = pytest.mark.requirement("C18.1", "C7.1")
 
@@ -166,3 +171,71 @@ async def test_a_key_that_is_revoked_while_its_request_is_on_the_way_does_nothin
     assert reply.status == 401
     named = [key["name"] for key in (await node.get("/api/keys")).json["keys"]]
     assert "made-too-late" not in named
+
+
+async def statuses(asked: Iterable[Awaitable[Reply]]) -> list[int]:
+    return sorted([reply.status for reply in await asyncio.gather(*asked)])
+
+
+async def test_of_two_who_want_one_name_at_once_one_gets_it(tmp_path: Path) -> None:
+    async with live(tmp_path / "home", config="[audit]\nfsync = true\n") as node:
+        body = {"name": "twin"}
+        found = await statuses(node.post("/api/keys", body) for _ in range(5))
+        assert found == [201, 409, 409, 409, 409]
+        names = [key["name"] for key in (await node.get("/api/keys")).json["keys"]]
+        assert names == ["admin", "twin"]
+
+
+async def test_two_administrators_cannot_end_each_other_at_once(tmp_path: Path) -> None:
+    async with live(tmp_path / "home", config="[audit]\nfsync = true\n") as node:
+        await node.key("second", role="admin")
+        admin = Admin(node.app.parts, node.app.caller)
+        ending = (admin.revoke_key(name) for name in ("admin", "second", "second"))
+        ended = await asyncio.gather(*ending, return_exceptions=True)
+        assert [type(one) for one in ended] == [Key, Conflict, Conflict]
+
+
+async def test_an_administrator_who_leaves_soon_is_not_the_one_who_stays(node: Live) -> None:
+    await node.key("guest", role="admin", ttl_secs=60)
+    assert (await node.ask("DELETE", "/api/keys/admin")).told == (409, "conflict")
+    assert (await node.ask("DELETE", "/api/keys/guest")).status == 200
+
+
+async def test_a_rate_below_the_cost_of_a_call_is_refused(tmp_path: Path) -> None:
+    config = "[limits.costs]\ncall = 7\n"
+    async with live(tmp_path / "home", config=config) as node:
+        reply = await node.post("/api/keys", {"name": "slow", "cells_per_minute": 6})
+        assert (reply.told, "at least 7" in reply.problem["way_out"]) == ((409, "conflict"), True)
+        slow = await node.key("slow", cells_per_minute=7)
+        assert (await node.call("system_time", key=slow)).status == 200
+
+
+async def test_a_refusal_names_the_least_that_would_do(node: Live) -> None:
+    user, elsewhere = await node.key("user"), await node.key("elsewhere", edges=["mcp"])
+    asked = {
+        "--role auditor": await node.get("/api/audit", key=user),
+        "--role approver": await node.post("/api/approvals/x", {"answer": "deny"}, key=user),
+        "--role admin": await node.get("/api/keys", key=user),
+        "--edge api": await node.get("/api/version", key=elsewhere),
+    }
+    for word, reply in asked.items():
+        assert reply.problem["way_out"].endswith(f"openfang keys create NAME {word}")
+
+
+@pytest.mark.requirement("C15.1")
+async def test_nobody_but_an_administrator_approves_what_they_asked(node: Live, demo: Demo) -> None:
+    approver = await node.key("approver", role="approver")
+    other = await node.key("other", role="approver")
+    for key, status in ((approver, 403), (other, 200)):
+        question = (await node.call("mcp:demo:deploy", key=approver)).problem["approval"]
+        path = f"/api/approvals/{question}"
+        reply = await node.post(path, {"answer": "approve"}, key=key)
+        assert reply.status == status
+        assert reply.status == 200 or reply.problem["rule"] == "own_question"
+    assert (await node.call("mcp:demo:deploy", key=approver)).status == 200
+    question = (await node.call("mcp:demo:deploy", key=approver)).problem["approval"]
+    denied = await node.post(f"/api/approvals/{question}", {"answer": "deny"}, key=approver)
+    assert (denied.status, denied.json["state"]) == (200, "denied")
+    mine = (await node.call("mcp:demo:deploy")).problem["approval"]
+    assert (await node.post(f"/api/approvals/{mine}", {"answer": "approve"})).status == 200
+    assert demo.source.reached == 1

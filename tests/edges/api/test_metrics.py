@@ -9,7 +9,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 from tests.edges.sse import listening
 
+from openfang.app.lifespan import sign_head
+from openfang.app.logs import Logs, open_logs
+
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
     from tests.edges.demo import Demo
     from tests.edges.live import Live
 
@@ -75,6 +81,23 @@ async def test_what_is_under_way_is_counted(node: Live, demo: Demo) -> None:
         assert now["openfang_approvals_pending",] == 1
         demo.released.set()
     assert (await numbers(node))["openfang_calls_in_flight",] == 0
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Generator[Logs]:
+    with open_logs("info", file=tmp_path / "log", redact=str) as opened:
+        yield opened
+
+
+@pytest.mark.usefixtures("logs")
+async def test_what_others_supply_is_there_too(node: Live) -> None:
+    await sign_head(node.app.parts)
+    client = await node.client()
+    now = await numbers(node)
+    assert 0 <= now["openfang_audit_checkpoint_age_seconds",] < 60
+    assert now["openfang_http_connections",] >= 2
+    assert now["openfang_log_lines_dropped_total",] == 0
+    client.hang_up()
 
 
 @pytest.mark.requirement("C2.9")

@@ -29,6 +29,7 @@ WORK = {
     ("GET", "/api/audit/export"): "message",
     ("GET", "/api/audit/verify"): "message",
     ("POST", "/api/audit/sql"): "message",
+    ("POST", "/api/mcp/servers/{name}/test"): "call",
 }
 
 
@@ -190,7 +191,8 @@ async def test_a_cost_above_a_whole_burst_is_never_granted(tmp_path: Path) -> No
     config = "[limits]\ncells_per_minute = 60\nburst = 20\n"
     async with live(tmp_path / "home", config=config, clock=ManualClock()) as node:
         refused = await node.get("/api/audit/verify")
-        assert (refused.told, "Retry-After" in refused.headers) == ((429, "rate_limit"), False)
+        assert (refused.told, "Retry-After" in refused.headers) == ((403, "rate_limit"), False)
+        assert "--limit" in refused.problem["way_out"]
 
 
 async def test_a_call_that_is_malformed_is_paid_for(tmp_path: Path) -> None:

@@ -246,3 +246,15 @@ async def test_the_log_level_changes_what_is_logged(node: Live, tmp_path: Path) 
     invoked = [json.loads(line) for line in lines if "Tool invoked" in line]
     reloads = [json.loads(line) for line in lines if "The configuration was loaded" in line]
     assert (len(invoked), len(reloads)) == (2, 2)
+
+
+@pytest.mark.requirement("C14.2")
+async def test_a_file_that_is_repaired_is_told_of(
+    node: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "openfang.config")
+    await reload(node, "nonsense = 1\n")
+    assert "good again" not in caplog.text
+    for _ in range(2):
+        assert (await reload(node, RAISED)).status == 200
+    assert caplog.messages.count("The configuration is good again") == 1

@@ -68,7 +68,7 @@ async def test_a_wait_of_retry_after_is_enough_for_one_more(tmp_path: Path) -> N
         assert (await node.get("/api/version", key="of_guess")).status == 429
 
 
-async def test_a_key_that_was_used_from_that_address_still_works(tmp_path: Path) -> None:
+async def test_a_right_key_still_works_from_that_address(tmp_path: Path) -> None:
     clock = ManualClock()
     async with live(tmp_path / "home", clock=clock) as node:
         used, unused = await node.key("used"), await node.key("unused")
@@ -79,11 +79,44 @@ async def test_a_key_that_was_used_from_that_address_still_works(tmp_path: Path)
         with looked_up(node) as asked:
             assert (await node.get("/api/version", key=used)).status == 200
         assert len(asked) == 1
-        # Who never was here cannot be told from somebody who guesses.
-        assert (await node.get("/api/version", key=unused)).told == LIMITED
+        # Nor does anybody lock out who never was here before.
+        assert (await node.get("/api/version", key=unused)).status == 200
         await node.ask("DELETE", "/api/keys/used")
         assert (await node.get("/api/version", key=used)).status == 401
         assert (await node.get("/api/version", key=used)).told == LIMITED
+
+
+async def test_the_key_of_the_configuration_can_only_be_guessed_slowly(tmp_path: Path) -> None:
+    config = 'api_key = "a-key-of-my-own"\n'
+    async with live(tmp_path / "home", config=config, clock=ManualClock()) as node:
+        await fail(node)
+        assert (await node.get("/api/version", key="a-key-of-my-own")).told == LIMITED
+
+
+@pytest.mark.requirement("C14.2", "C14.3")
+async def test_who_is_turned_away_is_in_the_log_and_in_the_numbers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with live(tmp_path / "home", clock=ManualClock()) as node:
+        elsewhere, user = await node.key("elsewhere", edges=["mcp"]), await node.key("user")
+        assert (await node.get("/api/version", key=elsewhere)).told == (403, "edge")
+        assert (await node.get("/api/audit", key=user)).told == (403, "role")
+        assert (await node.get("/api/keys", key=user)).told == (403, "admin_only")
+        await fail(node, FAILURES - 1)
+        for _ in range(3):
+            assert (await node.get("/api/version", key="of_guess")).told == LIMITED
+        counted = (await node.get("/metrics")).body.decode()
+    rules = {"edge": 1, "role": 1, "admin_only": 1, "unauthenticated": 19, "sign_in_limit": 3}
+    for rule, count in rules.items():
+        assert f'openfang_refusals_total{{rule="{rule}"}} {count}.0\n' in counted
+    lines = [line for line in caplog.messages if line.startswith("Policy violation: ")]
+    assert lines == [
+        "Policy violation: key:elsewhere may not come in over api.",
+        "Policy violation: key:user is no auditor or admin of this node.",
+        "Policy violation: key:user is no admin of this node.",
+        *["Policy violation: an unknown, expired or revoked key"] * 19,
+        "Policy violation: too many keys from 127.0.0.1 were not known",
+    ]
 
 
 async def test_another_address_is_not_affected(tmp_path: Path) -> None:

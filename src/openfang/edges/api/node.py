@@ -78,7 +78,12 @@ class Node(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether calls are taken."""
+        """Whether the node goes on; else it is ending."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """`ready`, or why no calls are taken."""
         ...
 
     def now(self) -> int:

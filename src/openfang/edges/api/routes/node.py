@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
 
 _HEALTHY = json_answer({"status": "ok"})
-_READY = json_answer({"status": "ready"})
-_NOT_READY = json_answer({"status": "stopping"}, 503)
+_READY = "ready"
+_NOT_READY = 503
 _VERSION = json_answer({"name": "openfang", "version": __version__})
 
 
@@ -25,7 +25,8 @@ async def _health(asked: Asked) -> Answer:
 
 
 async def _ready(asked: Asked) -> Answer:
-    return _READY if asked.node.ready else _NOT_READY
+    state = asked.node.state
+    return json_answer({"status": state}, 200 if state == _READY else _NOT_READY)
 
 
 async def _version(asked: Asked) -> Answer:
@@ -130,6 +131,7 @@ ENDPOINTS = (
         handle=_events,
         headers={"Last-Event-ID": "The last number that was seen: nothing after it is missed."},
         answers={200: Text("text/event-stream", schemas.EVENT)},
+        problems=(429,),
     ),
     Endpoint(
         method="GET",

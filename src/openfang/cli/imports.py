@@ -1,0 +1,122 @@
+"""`openfang import`: the MCP servers of other programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from openfang.app.importing import Planned, plan
+from openfang.cli.errors import ERROR
+from openfang.cli.options import Json
+from openfang.cli.output import clean, note, print_json, say, table
+from openfang.cli.session import on_home
+from openfang.config.clients import ClientFile, named_file, read_client, usual_files
+from openfang.config.home import find_home
+from openfang.config.load import load
+from openfang.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from openfang.config.foreign import Foreign
+    from openfang.core.session import Session
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def import_servers(
+    file: Annotated[str | None, Parameter(help="Else the usual places are looked at.")] = None,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(help="Do it; else it is only shown.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Take over the MCP servers of other programs; each waits until it is enabled.
+
+    Args:
+        file: Such as claude_desktop_config.json, .cursor/mcp.json or ~/.codex/config.toml.
+    """
+    found, unreadable = _read([named_file(Path(file))] if file else _usual())
+    if file and unreadable:
+        raise ConfigError(unreadable[0], way_out="name the file of another program's servers")
+
+    async def work(session: Session) -> list[Planned]:
+        configured = (await session.servers())["configured"]
+        planned = plan(found, configured, _own_places())
+        if yes:
+            for one in planned:
+                if not one.skipped:
+                    await session.add_server(one.entry)
+        return planned
+
+    planned = on_home(work) if found else []
+    if as_json:
+        print_json(
+            {"servers": [one.body() for one in planned], "done": yes, "problems": unreadable}
+        )
+    else:
+        _show(planned, unreadable, done=yes)
+    return ERROR if unreadable and not found else 0
+
+
+def _usual() -> list[ClientFile]:
+    return usual_files(os.environ, Path.cwd())
+
+
+def _read(files: list[ClientFile]) -> tuple[list[Foreign], list[str]]:
+    """Read what can be read; a file that cannot be is told of, and the others go on."""
+    found: list[Foreign] = []
+    unreadable: list[str] = []
+    for file in files:
+        try:
+            found += read_client(file, os.environ)
+        except ConfigError as error:
+            unreadable.append(error.message)
+    return found, unreadable
+
+
+def _own_places() -> frozenset[str]:
+    """Where this node is reached: an entry that leads there would lead back to us."""
+    host, port = load(find_home(os.environ), os.environ).listen
+    return frozenset(f"{name}:{port}" for name in (*_LOOPBACK, host))
+
+
+def _show(planned: list[Planned], unreadable: list[str], *, done: bool) -> None:
+    taken = [one for one in planned if not one.skipped]
+    if planned:
+        table(
+            ("name", "from", "transport", "command or address", "what becomes of it"),
+            _rows(planned),
+        )
+    for problem in unreadable:
+        note(f"not read: {clean(problem)}")
+    if not planned:
+        note("No MCP servers of other programs were found.")
+    elif not taken:
+        note("There is nothing to take over.")
+    elif done:
+        say(f"{len(taken)} imported. Each waits: openfang servers enable {taken[0].name}")
+    else:
+        note("Nothing was changed. Do it: openfang import --yes")
+
+
+def _rows(planned: list[Planned]) -> list[tuple[str, str, str, str, str]]:
+    bodies = [one.body() for one in planned]
+    return [
+        (
+            body["name"],
+            body["from"],
+            body["transport"] or "",
+            body["reached_by"],
+            _outcome(one),
+        )
+        for one, body in zip(planned, bodies, strict=True)
+    ]
+
+
+def _outcome(one: Planned) -> str:
+    if one.skipped:
+        return f"skipped: {one.skipped}"
+    stored = (f"{len(one.secrets)} secrets go to the secret store",) if one.secrets else ()
+    return "; ".join(("waits until enabled", *stored, *one.notes))

@@ -1,0 +1,87 @@
+"""The newest part of the audit log as it is shown live: a few fields of each record, not the whole.
+
+A record may hold all arguments of a call. So SQLite takes out what is shown, and what belongs to
+other callers never leaves it.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from openfang.core.events import AuditEvent
+from openfang.storage.database import BUSY_SECONDS, Database
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+_OF_PAYLOAD = ("outcome", "decision", "rule", "reason", "duration_us", "labels", "state", "name")
+_OF_CONTEXT = ("caller", "tool", "edge", "trace", "depth")
+_MOST_CHARACTERS = 1_000_000
+
+
+class Recent(NamedTuple):
+    """Records as they are shown, and the number up to which the log was read for them."""
+
+    records: Sequence[Mapping[str, Any]]
+    end: int
+
+
+def recent(path: Path, after: int, limit: int, *, caller: str | None = None) -> Recent:
+    """Read on in the log: so many records, fewer if they are long, and only one caller's if named.
+
+    On a connection of its own: whoever waits for this one holds up nobody else.
+    """
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        end = database.read(_END, (after, limit))[0][0]
+        if end is None:
+            return Recent((), after)
+        whose = () if caller is None else (caller,)
+        sql = _SHOWN if caller is None else _SHOWN_TO_ONE
+        found = database.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
+    if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
+        end = found[-1][1]
+    return Recent([_shown(AuditEvent.of(row)) for row in found], end)  # type: ignore[arg-type]
+
+
+def _shown(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "audit_id": event.audit_id,
+        "event_type": event.event_type,
+        "level": event.level,
+        "created_at": event.created_at,
+        "call_id": event.call_id,
+        "task_id": event.task_id,
+        **_named(_OF_CONTEXT, event.context),
+        **_named(_OF_PAYLOAD, event.payload),
+    }
+
+
+def _named(names: Sequence[str], column: Mapping[str, Any]) -> dict[str, Any]:
+    values: Sequence[Any] = column.get("values", ())
+    return {name: value for name, value in zip(names, values, strict=False) if value is not None}
+
+
+def _readable(column: str, value: str, otherwise: str) -> str:
+    """Let nothing that somebody wrote into the file keep the rest from being read."""
+    readable = f"typeof({column}) = 'text' AND json_valid({column})"
+    return f"CASE WHEN {readable} THEN {value} ELSE {otherwise} END"
+
+
+def _taken(column: str, names: Sequence[str]) -> str:
+    paths = ", ".join(f"'$.{name}'" for name in names)
+    values = f"""'{{"values":' || json_extract({column}, {paths}) || '}}'"""
+    return _readable(column, values, "'{}'")
+
+
+_END = "SELECT MAX(seq) FROM (SELECT seq FROM audit WHERE seq > ? ORDER BY seq LIMIT ?)"
+_FROM = (
+    "SELECT node, seq, at, event, level, call_id, task_id, "  # noqa: S608 - constants
+    f"{_taken('payload', _OF_PAYLOAD)}, {_taken('context', _OF_CONTEXT)}, x'' "
+    "FROM audit WHERE seq > ? AND seq <= ?"
+)
+_CALLER = _readable("context", "json_extract(context, '$.caller')", "NULL")
+_SHOWN = f"{_FROM} ORDER BY seq"
+_SHOWN_TO_ONE = f"{_FROM} AND {_CALLER} = ? ORDER BY seq"

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openfang.app.sealing import own_secrets, seal
+
+pytestmark = pytest.mark.requirement("C2.3", "C18.3")
+
+
+def sealed(env: dict[str, str]) -> dict[str, str]:
+    entry = {"name": "a-b", "transport": {"type": "stdio", "command": "x"}, "env": env}
+    return seal(entry).secrets
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GITHUB_TOKEN", "short"),
+        ("apiKey", "x"),
+        ("DB_PASSWORD", "hunter2"),
+        ("ANYTHING", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
+        ("WHERE", "postgres://me:hunter2@db.example/x"),
+        ("OPAQUE", "a8f5f167f44f4964e6c998dee827110c"),
+        ("DATABASE_URL", "file.db"),
+    ],
+)
+def test_what_is_secret_by_name_or_form_is_stored(name: str, value: str) -> None:
+    assert list(sealed({name: value}).values()) == [value]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LOG_LEVEL", "debug"),
+        ("NODE_ENV", "production"),
+        ("HOST", "https://api.example.com/v1/long/path/of/it"),
+        ("KEYBOARD", "qwerty"),
+        ("TOKEN", "${MY_TOKEN}"),
+        ("AUTHORIZATION", "Bearer ${MY_TOKEN}"),
+        ("EMPTY_SECRET", ""),
+        ("DATA", "/srv/data/of/2026/and/more/of/it"),
+    ],
+)
+def test_what_is_none_stays_in_the_file(name: str, value: str) -> None:
+    assert sealed({name: value}) == {}
+
+
+def test_headers_are_secret_unless_they_are_known_not_to_be() -> None:
+    headers = {"Authorization": "Bearer abc", "X-Thing": "1", "Accept": "text/plain"}
+    transport = {"type": "http", "url": "https://x.example", "headers": headers}
+    entry: dict[str, Any] = {"name": "far", "transport": transport}
+    found = seal(entry)
+    assert found.secrets == {"MCP_FAR_AUTHORIZATION": "Bearer abc", "MCP_FAR_X_THING": "1"}
+    assert found.entry["transport"]["headers"] == {
+        "Authorization": "${MCP_FAR_AUTHORIZATION}",
+        "X-Thing": "${MCP_FAR_X_THING}",
+        "Accept": "text/plain",
+    }
+    assert entry["transport"]["headers"] is headers
+    assert "Bearer abc" not in repr(found)
+
+
+def test_only_what_was_made_for_a_server_goes_with_it() -> None:
+    texts = ["${MCP_FAR_X}", "Bearer ${SHARED}", "${MCP_FARTHER_X}"]
+    assert own_secrets("far", texts) == {"MCP_FAR_X"}

@@ -1,0 +1,183 @@
+"""`openfang servers`, in process and over a daemon: the same words, the same effect."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.conftest import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.cli.conftest import Cli
+
+pytestmark = pytest.mark.requirement("C14.1", "C4.8", "C2.1")
+
+PEER = Path(__file__).parents[1] / "sources/mcp/peers/echo.py"
+TOKEN = "sk-not-to-be-seen-1234"
+START = f"""\
+# kept as it is
+
+[[mcp_servers]]  # the files
+name = "files"
+[mcp_servers.transport]
+type = "stdio"
+command = "{sys.executable}"
+args = ["{PEER}", "say=good morning", "broken"]
+
+[[mcp_servers]]
+name = "dead"
+transport = {{ type = "stdio", command = "{sys.executable}", args = ["{PEER}", "refuse"] }}
+"""
+
+
+@pytest.fixture(params=["in-process", "daemon"])
+def cli(request: pytest.FixtureRequest, make_home: Callable[[], Cli]) -> Iterator[Cli]:
+    made = make_home()
+    made.configure(START)
+    if request.param == "in-process":
+        yield made
+        return
+    with serving(made):
+        yield made
+
+
+def configuration(cli: Cli) -> dict[str, Any]:
+    return tomllib.loads((cli.home / "config.toml").read_text())
+
+
+def add(cli: Cli, name: str, *options: str, command: tuple[str, ...]) -> None:
+    ran = cli("servers", "add", name, *options, "--", *command)
+    assert ran.code == 0, ran.err
+
+
+def test_what_there_is_and_how_it_is(cli: Cli) -> None:
+    cli("servers", "enable", "files")  # over a daemon: wait until it is connected
+    listed = cli("servers", "list", "--json").json
+    assert [one["name"] for one in listed["configured"]] == ["files", "dead"]
+    assert [one["name"] for one in listed["connected"]] == ["files"]
+    shown = cli("servers", "list")
+    assert "connected" in shown.out
+    assert "unhealthy" in shown.out
+    assert cli("servers", "health", "--json").json == {"files": "healthy", "dead": "unhealthy"}
+    details = cli("servers", "show", "files")
+    assert "2025-06-18" in details.out
+    assert "broken has no inputSchema" in details.out
+    assert [tool["id"] for tool in cli("servers", "tools", "files", "--json").json] == [
+        "mcp:files:echo"
+    ]
+    assert "mcp_files_echo" in cli("servers", "tools", "files").out
+    assert cli("servers", "logs", "files").out == "good morning\n"
+    assert cli("servers", "refresh", "--json").json == {"refreshed": 1}
+
+
+def test_one_is_added_tried_enabled_called_and_removed(cli: Cli) -> None:
+    before = configuration(cli)
+    command = (sys.executable, str(PEER), "show=API_TOKEN")
+    add(cli, "mine", "--env", f"API_TOKEN={TOKEN}", "--timeout", "9", command=command)
+    assert cli("servers", "show", "mine", "--json").json["state"] == "disabled"
+    assert cli.call("mcp:mine:echo").code == 3
+    tried = cli("servers", "test", "mine", "--json")
+    assert (tried.code, tried.json["ok"], tried.json["tools"]) == (0, True, ["echo"])
+    enabled = cli("servers", "enable", "mine")
+    assert enabled.out == "mine: connected, 1 tools\n"
+    answered = cli.call("mcp:mine:echo")
+    assert answered.json["content"][0]["text"].startswith("[redacted:")
+    assert cli("servers", "disable", "mine").out == "mine: disabled\n"
+    entry = configuration(cli)["mcp_servers"][-1]
+    assert (entry["enabled"], entry["timeout_secs"]) == (False, 9)
+    assert cli("servers", "remove", "mine").code == 0
+    assert configuration(cli) == before
+    text = (cli.home / "config.toml").read_text()
+    assert "# kept as it is" in text
+    assert "[[mcp_servers]]  # the files" in text
+    everything = (path for path in cli.home.rglob("*") if path.is_file())
+    assert not [path for path in everything if TOKEN.encode() in path.read_bytes()]
+
+
+def test_a_test_says_what_is_wrong(cli: Cli) -> None:
+    dead = cli("servers", "test", "dead")
+    assert dead.code == 1
+    assert "I will not." in dead.out
+    assert "way out" in dead.out
+    add(cli, "gone", command=("no-such-program",))
+    gone = cli("servers", "test", "gone", "--json")
+    assert (gone.code, gone.json["ok"]) == (1, False)
+    assert "no-such-program was not found" in gone.json["problem"]
+    assert cli("servers", "add", "near", "--url", "http://127.0.0.1:9/mcp").code == 0
+    near = cli("servers", "test", "near", "--json").json
+    assert "allow_private" in near["way_out"]
+    cli("servers", "add", "unset", "--env", "NOT_SET_HERE", "--", sys.executable)
+    assert "NOT_SET_HERE is not set" in cli("servers", "test", "unset").out
+
+
+@pytest.mark.requirement("C2.6")
+def test_what_cannot_be_changes_nothing(cli: Cli) -> None:
+    before = (cli.home / "config.toml").read_text()
+    for words, told in (
+        (("add", "up", "--", "../program"), "a path without `..`"),
+        (("add", "files", "--", "x"), "already"),
+        (("add", "nothing"), "a command or an address"),
+        (("add", "both", "--url", "http://x", "--", "x"), "a command or an address"),
+        (("enable", "nobody"), "No MCP server nobody"),
+        (("remove", "nobody"), "No MCP server nobody"),
+        (("test", "nobody"), "No MCP server nobody"),
+        (("logs", "nobody"), "No MCP server nobody"),
+    ):
+        ran = cli("servers", *words)
+        assert ran.code in {1, 2}, words
+        assert told in ran.err, ran.err
+        assert "way out" in ran.err
+    assert (cli.home / "config.toml").read_text() == before
+
+
+def test_an_included_file_is_changed_where_the_server_stands(cli: Cli) -> None:
+    (cli.home / "more.toml").write_text(
+        '[[mcp_servers]]\nname = "other"\nenabled = false\n'
+        'transport = { type = "stdio", command = "x" }\n'
+    )
+    (cli.home / "mcp_servers.yaml").write_text("mcp_servers:\n- {id: theirs, command: [x]}\n")
+    main = cli.home / "config.toml"
+    main.write_text('include = ["more.toml", "mcp_servers.yaml"]\n' + main.read_text())
+    cli("config", "reload")
+    assert cli("servers", "enable", "other").code == 0
+    assert tomllib.loads((cli.home / "more.toml").read_text())["mcp_servers"][0]["enabled"]
+    theirs = cli("servers", "disable", "theirs")
+    assert (theirs.code, "another program's" in theirs.err) == (1, True)
+
+
+def test_who_is_no_administrator_changes_nothing(cli: Cli) -> None:
+    secret = cli("keys", "create", "user", "--json").json["secret"]
+    as_user = {"OPENFANG_API_KEY": secret}
+    assert cli("servers", "disable", "files", env=as_user).code == 3
+    assert cli("servers", "show", "files", env=as_user).code == 3
+    assert configuration(cli)["mcp_servers"][0].get("enabled", True)
+
+
+def test_a_restart_needs_a_daemon(cli: Cli) -> None:
+    cli("servers", "enable", "files")
+    ran = cli("servers", "restart", "files", "--json")
+    if (cli.home / "daemon.json").exists():
+        assert (ran.code, ran.json["state"]) == (0, "connected")
+    else:
+        assert (ran.code, ran.json["rule"]) == (1, "conflict")
+
+
+@pytest.mark.requirement("C19.3")
+def test_what_the_page_says_can_be_typed_and_loads(fresh: Cli) -> None:
+    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    lines = re.findall(r"^\$ openfang (servers add .*)$", page, re.MULTILINE)
+    assert len(lines) == 2
+    for line in lines:
+        ran = fresh(*shlex.split(line))
+        assert ran.code == 0, ran.err
+    assert [one["name"] for one in configuration(fresh)["mcp_servers"]] == ["files", "tickets"]
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (fresh.home / "config.toml").write_text(block)
+    assert fresh("config", "check").code == 0
