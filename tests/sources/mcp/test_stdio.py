@@ -167,10 +167,12 @@ async def test_a_storm_of_requests_is_answered_sixteen_at_once() -> None:
             group.start_soon(storm)
             await ear.hears("asked", ASKED_AT_ONCE)
             ear.hold.set()
+    # What comes after the first have been answered is answered too; what came before is refused.
     assert ear.most_at_once == ASKED_AT_ONCE
-    assert sum("result" in reply for reply in replies) == ASKED_AT_ONCE
+    answered = sum("result" in reply for reply in replies)
     refused = [reply["error"]["code"] for reply in replies if "error" in reply]
-    assert refused == [INTERNAL_ERROR] * (40 - ASKED_AT_ONCE)
+    assert answered >= ASKED_AT_ONCE
+    assert refused == [INTERNAL_ERROR] * (40 - answered)
 
 
 async def test_a_request_that_the_server_takes_back_is_not_answered() -> None:
