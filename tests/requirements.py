@@ -719,7 +719,7 @@ REQUIREMENTS = (
         " tools, `Request timed out: {method} (id={id})`, `Tool invoked: {tool_id}, "
         "result: {success}`, `Policy violation: {reason}`, discoveries with name, URL and"
         " skill count), structured, with the trace id.",
-        open="daemon and MCP client",
+        open="discoveries of A2A peers",
     ),
     Requirement(
         "C14.3",

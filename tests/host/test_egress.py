@@ -17,6 +17,7 @@ from tests.host import inside_egress
 from tests.host.confining import Ground, executable
 from tests.host.proxied import Names, Server, get, hello, opened, serving
 from tests.host.test_http import NETWORK, SOURCES, _passed, _quiet_environment
+from tests.node import NODE, NPM
 
 from openfang.host.egress import (
     PROXY_VARIABLES,
@@ -372,15 +373,15 @@ async def registry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     )
 
 
-@pytest.mark.needs("bwrap", "npm")
+@pytest.mark.needs("bwrap")
 async def test_the_package_managers_take_the_way_out(tmp_path: Path) -> None:
     ground = Ground(root=tmp_path)
     async with serving(registry) as server, way_out(ground, "handed") as (egress, visits):
         url = server.url("registry.example", "/").rstrip("/")
         for argv in (
-            ("npm", "view", "--registry", url, "thing", "version"),
+            (NODE, NPM, "view", "--registry", url, "thing", "version"),
             (
-                *(sys.executable, "-m", "pip", "index", "versions", "thing", "--isolated"),
+                *(PYTHON, "-m", "pip", "index", "versions", "thing", "--isolated"),
                 *("--index-url", f"{url}/simple", "--trusted-host", "registry.example"),
                 "--disable-pip-version-check",
             ),
@@ -392,6 +393,7 @@ async def test_the_package_managers_take_the_way_out(tmp_path: Path) -> None:
     assert hosts == {"registry.example"}
 
 
+PYTHON = f"{sys.base_prefix}/bin/python3"  # ours has no pip of its own
 FETCH = """
 const [major, minor] = process.versions.node.split(".").map(Number);
 const knows = major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21);
@@ -400,12 +402,12 @@ fetch(process.argv[1]).then(answer => answer.text()).then(say, () => say("no"));
 """
 
 
-@pytest.mark.needs("bwrap", "node")
+@pytest.mark.needs("bwrap")
 async def test_nodes_own_fetch_takes_it_in_versions_that_can(tmp_path: Path) -> None:
     """Older ones reach nothing at all: the way out cannot be walked around."""
     ground = Ground(root=tmp_path)
     async with serving(hello) as server, way_out(ground, "handed") as (egress, _):
-        finished = await ground.run("node", "-e", FETCH, server.url("a.example"), egress=egress)
+        finished = await ground.run(NODE, "-e", FETCH, server.url("a.example"), egress=egress)
         expected = b"true hello\n" if finished.stdout.startswith(b"true") else b"false no\n"
         assert finished.stdout == expected, finished.stderr
 

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 from tests.host.confining import SYSTEM_PATH, Ground, bubblewrap, executable, marked
+from tests.node import NODE, NPX
 
 import openfang
 from openfang.host.egress import EgressRules, open_egress
@@ -333,10 +334,10 @@ async def test_the_interpreter_of_an_environment_starts_with_its_packages(ground
 
 @inside
 @pytest.mark.requirement("C16.2")
-@pytest.mark.needs("npx", "node")
 async def test_node_and_its_package_runner_start(ground: Ground) -> None:
-    for argv in (("node", "--version"), ("npx", "--version")):
-        assert (await ground.run(*argv)).exit_code == 0
+    for argv in ((NODE, "--version"), (NODE, NPX, "--version")):
+        finished = await ground.run(*argv)
+        assert finished.exit_code == 0, finished.stderr
 
 
 def node_of_a_version_manager(user: Path) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from tests.node import NODE
 
 from openfang.config.load import load
 from openfang.core.errors import CallTimedOut, OpenFangError, SourceFailed
@@ -77,10 +78,9 @@ async def test_a_server_in_the_sandbox_answers_and_sees_nothing_of_ours(tmp_path
         assert (await app.call("mcp:demo:read", text=key)).text == "FileNotFoundError"
 
 
-@pytest.mark.needs("node")
 @pytest.mark.requirement("C3.4")
 async def test_the_example_server_answers(tmp_path: Path) -> None:
-    async with opened(tmp_path, server("echo-math", program="node", script=ECHO_MATH)) as (app, _):
+    async with opened(tmp_path, server("echo-math", program=NODE, script=ECHO_MATH)) as (app, _):
         assert (await app.call("mcp:echo-math:echo", text="hello")).text == "hello"
         assert (await app.call("mcp_echo_math_multiply", a=6, b=7)).text == "42"
 
