@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from starlette.routing import Match, Route
+from starlette.routing import compile_path
 
 from openfang.core.calls import Caller
 from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
 _LARGE_BODY = 65_536
+_AS_ASKED = {"HEAD": "GET"}
 _OUR_MISTAKE = 500
 _STREAMED = 200
 _NOBODY = Caller(id="nobody")
@@ -49,10 +50,7 @@ class Api:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._routes = [
-            (Route(endpoint.path, _never, methods=[endpoint.method]), endpoint)
-            for endpoint in ENDPOINTS
-        ]
+        self._routes = [(compile_path(endpoint.path)[0], endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -131,18 +129,18 @@ class Api:
             name = path[len(_CALL_PREFIX) : -len(_CALL_SUFFIX)]
             if name and "/" not in name:
                 return CALL, {"id": unquote(name)}
-        scope["path"] = path
+        method = _AS_ASKED.get(scope["method"], scope["method"])
         for route, endpoint in self._routes:
-            match, child = route.matches(scope)
-            if match is Match.FULL:
-                names = child["path_params"].items()
+            found = route.match(path)
+            if found and endpoint.method == method:
+                names = found.groupdict().items()
                 return endpoint, {name: unquote(value) for name, value in names}
         return None, {}
 
     def _nothing_there(self, scope: Scope) -> Rejected:
-        matched = [one for route, one in self._routes if route.matches(scope)[0] is Match.PARTIAL]
-        if matched:
-            methods = {endpoint.method for endpoint in matched}
+        path: str = scope["raw_path"].decode("ascii")
+        methods = {endpoint.method for route, endpoint in self._routes if route.match(path)}
+        if methods:
             if "GET" in methods:
                 methods.add("HEAD")
             return WrongMethod(scope["method"], ", ".join(sorted(methods)))
@@ -211,11 +209,6 @@ class Api:
         if caller is _NOBODY:
             return rate_headers(self.node.allowance_of_address(_address(scope)))
         return rate_headers(self.node.allowance(caller))
-
-
-async def _never(request: object) -> None:
-    """Stand in for Starlette's endpoint: its routes are only asked whether they match."""
-    raise NotImplementedError(request)
 
 
 async def _read_body(endpoint: Endpoint, receive: Receive, headers: Headers) -> Any:  # noqa: ANN401 - JSON
