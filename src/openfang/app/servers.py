@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from openfang.app.confine import Confiner
 from openfang.app.trial import Trial, try_out
 from openfang.config.home import user_home
 from openfang.config.servers import HttpTransport, StdioTransport
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.app.build import Parts
+    from openfang.app.confine import Confiner
     from openfang.config.models import Config
     from openfang.config.servers import McpServer, ToolOverride
     from openfang.registry.rules import Rules
@@ -60,18 +60,24 @@ class Servers:
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
     _reach: Reach = field(init=False)
-    _confiner: Confiner = field(init=False)
+    _confiner: Confiner | None = None
 
     def __post_init__(self) -> None:
-        self._confiner = Confiner(self.parts.home.path, user_home(self.environ))
         client = ClientInfo(name="openfang", version=__version__)
         self._reach = Reach(client=client, capabilities={}, complained=self._complained)
 
     @asynccontextmanager
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
         async with AsyncExitStack() as stack:
-            ready = await self._confiner.prepared(spec, stack)
+            ready = await self._confined(spec, stack)
             yield await stack.enter_async_context(self._reach(ready, peer))
+
+    async def _confined(self, spec: ServerSpec, stack: AsyncExitStack) -> ServerSpec:
+        from openfang.app.confine import Confiner  # noqa: PLC0415 - most commands start no server
+
+        if self._confiner is None:
+            self._confiner = Confiner(self.parts.home.path, user_home(self.environ))
+        return await self._confiner.prepared(spec, stack)
 
     def _complained(self, server: str, line: str) -> None:
         """Keep what a server writes for people: in the log, and its last words at hand."""
@@ -228,7 +234,7 @@ class Servers:
             return Trial(problem=error.message, way_out=error.way_out)
         try:
             async with AsyncExitStack() as stack:
-                ready = await self._confiner.prepared(self._spec_of(server, reached), stack)
+                ready = await self._confined(self._spec_of(server, reached), stack)
                 return await try_out(ready)
         except OpenFangError as error:
             return Trial(problem=error.message, way_out=error.way_out)
