@@ -14,11 +14,12 @@ import socket
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
 
+from openfang.host.names import system_resolve
 from openfang.host.network import BACKLOG, HOST, PORT, own_network, received_listener
 from openfang.host.proxying import Asked
 from openfang.host.visits import (
@@ -33,14 +34,13 @@ from openfang.host.visits import (
 from openfang.safety.urls import AddressRefused, check_address, host_granted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from anyio.abc import TaskGroup
 
+    from openfang.host.names import Resolve
     from openfang.safety.urls import Target
-
-    Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _CHUNK: Final = 65_536
 _PAUSE: Final = 0.05
@@ -53,13 +53,6 @@ PROXY_VARIABLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NO_PROXY", "no_proxy"), _NEAR),
     "NODE_USE_ENV_PROXY": "1",
 }
-
-
-async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system's resolver."""
-    loop = asyncio.get_running_loop()
-    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(answer[4][0]) for answer in answers]
 
 
 @asynccontextmanager

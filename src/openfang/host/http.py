@@ -19,7 +19,8 @@ import anyio
 from yarl import URL
 
 from openfang.core.errors import CallTimedOut, SourceFailed
-from openfang.host.resolve import CheckedResolver, Dial, Resolve, system_resolve
+from openfang.host.names import Resolve, system_resolve
+from openfang.host.resolve import CheckedResolver, Dial
 from openfang.safety.urls import (
     AddressRefused,
     Target,

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from openfang.safety.urls import AddressRefused, check_address
 
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-
-async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system's resolver."""
-    loop = asyncio.get_running_loop()
-    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(answer[4][0]) for answer in answers]
+    from openfang.host.names import Resolve
 
 
 @dataclass(frozen=True, slots=True)
