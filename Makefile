@@ -18,7 +18,7 @@ run: $(VENV)/.run  ## start the daemon on a home inside the checkout (RUN_HOME=.
 
 setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 
-test: $(VENV)/.dev  ## run every test (installs what the tests need)
+test: $(VENV)/.dev $(VENV)/.peers  ## run every test (installs what the tests need)
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
@@ -48,9 +48,10 @@ soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=20
 	@SOAK_CALLS=$(SOAK_CALLS) SOAK_KILLS=$(SOAK_KILLS) \
 		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py $(PYTEST_ARGS)
 
-lock: $(VENV)/bin/uv  ## resolve both lock files anew
+lock: $(VENV)/.dev  ## resolve all lock files anew
 	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --group dev --all-extras $(LOCK) -o requirements-dev.lock
+	@$(BIN)/python tools/test_peers.py lock
 
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
@@ -70,3 +71,8 @@ $(VENV)/.dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
 	@$(UV) --require-hashes -r requirements-dev.lock
 	@$(UV) --no-deps --editable .
 	@touch $@ $(VENV)/.run
+
+# The real MCP servers and the conformance suite that the tests run against.
+$(VENV)/.peers: tools/test_peers.py $(wildcard tests/packages/*/*) | $(VENV)/.dev
+	@$(BIN)/python tools/test_peers.py
+	@touch $@
