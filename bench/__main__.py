@@ -8,13 +8,13 @@ from pathlib import Path
 
 import anyio
 
-from bench import cli, daemon, log, path
+from bench import cli, daemon, log, mcp, path
 
-PARTS = ("path", "log", "daemon", "cli")
+PARTS = ("path", "log", "mcp", "daemon", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
-    for name, part in (("path", path), ("log", log), ("daemon", daemon)):
+    for name, part in (("path", path), ("log", log), ("mcp", mcp), ("daemon", daemon)):
         if name in wanted:
             for figure in await part.figures(folder):
                 print(figure, flush=True)
