@@ -1,0 +1,1 @@
+"""Agents: who they are, how they think, and what they remember."""

@@ -1,0 +1,1 @@
+"""The embedded model: no network, no key, no guesses."""
