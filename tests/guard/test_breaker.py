@@ -138,3 +138,19 @@ def test_whatever_happens_it_never_lets_two_through_while_not_closed(
                 breakers.abandoned("key", now)
         after = breakers.state("key")
         assert not isinstance(after, Closed) or after.failures < limit
+
+
+def test_what_was_begun_anew_is_tried_by_the_next_call() -> None:
+    breakers = opened()
+    assert breakers.admit("files", 10.0) is not None
+    breakers.revived("files", 10.0)
+    assert breakers.admit("files", 10.0) is None
+    assert breakers.admit("files", 10.0) == Broken("spawn failed", 30.0)
+    breakers.failed("files", "again", 11.0)
+    assert breakers.state("files") == Open(41.0, "again")
+    breakers.revived("files", 12.0)
+    breakers.admit("files", 12.0)
+    breakers.succeeded("files")
+    assert breakers.size == 0
+    breakers.revived("files", 13.0)
+    assert breakers.size == 0

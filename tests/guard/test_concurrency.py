@@ -1,4 +1,4 @@
-"""Slots: never more than the limit, first come first served, nothing left behind."""
+"""Slots: never more than the limit, everybody in turn, nothing left behind."""
 
 from __future__ import annotations
 
@@ -50,6 +50,43 @@ async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> No
                 group.start_soon(work, number)
                 await until_waiting(slots, "server", number + 1)
     assert served == list(range(50))
+
+
+async def test_whoever_waits_with_many_does_not_starve_the_others() -> None:
+    slots, served = Slots(), list[str]()
+
+    async def work(who: str) -> None:
+        async with slots.hold("server", 1, who):
+            served.append(who)
+            await checkpoint()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group, slots.hold("server", 1):
+            for number, who in enumerate(("a",) * 100 + ("b", "b", "c")):
+                group.start_soon(work, who)
+                await until_waiting(slots, "server", number + 1)
+    assert served[:6] == ["a", "b", "c", "a", "b", "a"]
+    assert (served.count("a"), slots.size) == (100, 0)
+
+
+async def test_whoever_gives_up_leaves_the_turn_to_the_next() -> None:
+    slots, served = Slots(), list[str]()
+
+    async def work(who: str) -> None:
+        async with slots.hold("server", 1, who):
+            served.append(who)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group, slots.hold("server", 1):
+            async with anyio.create_task_group() as impatient:
+                for _ in range(3):
+                    impatient.start_soon(work, "a")
+                await until_waiting(slots, "server", 3)
+                group.start_soon(work, "b")
+                await until_waiting(slots, "server", 4)
+                impatient.cancel_scope.cancel()
+            assert slots.waiting("server") == 1
+    assert (served, slots.size) == (["b"], 0)
 
 
 async def test_a_newcomer_does_not_overtake() -> None:

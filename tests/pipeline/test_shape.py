@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -17,6 +19,9 @@ from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
+
+    from openfang.core.calls import Admitted
+    from openfang.pipeline.shape import Shaped, Shaper
 
 pytestmark = pytest.mark.requirement("C7.12")
 
@@ -141,3 +146,81 @@ async def test_a_result_that_is_no_json_is_the_tools_failure(app: OpenApp) -> No
         with pytest.raises(SourceFailed) as caught:
             await shaped(app, result)
         assert caught.value.receipt is not None
+
+
+def kept(app: OpenApp, caller: str) -> dict[str, int]:
+    """How long each result is that is kept for a caller; their ids sort by time."""
+    sql = "SELECT id, LENGTH(body) FROM blobs WHERE caller = ? ORDER BY id"
+    return dict(app.parts.database.read(sql, (caller,)))
+
+
+async def test_what_is_kept_for_a_caller_has_a_limit_and_the_oldest_goes_first(
+    app: OpenApp,
+) -> None:
+    pipeline = app.parts.pipeline
+    pipeline.shaper = replace(pipeline.shaper, max_kept_bytes=1_000_000)
+    app.add(answering(Result(content=(text_part("a" * 60_000),))))
+    other = replace(app.caller, id="key:other")
+    await app.invoke(app.make("mcp:demo:answer", {}, caller=other))
+    made = list[str]()
+    for _ in range(40):
+        marker = (await app.call("mcp:demo:answer")).content[-1]["text"]
+        made.append(marker.removesuffix("]").rpartition("/")[2])
+        found = kept(app, app.caller.id)
+        assert made[-1] in found
+        assert sum(found.values()) <= 1_000_000
+    found = kept(app, app.caller.id)
+    assert len(found) in {15, 16}
+    assert made[0] not in found
+    assert len(kept(app, other.id)) == 1
+
+
+async def test_a_result_over_the_limit_by_itself_is_kept_alone(app: OpenApp) -> None:
+    pipeline = app.parts.pipeline
+    pipeline.shaper = replace(pipeline.shaper, max_kept_bytes=100_000)
+    await shaped(app, Result(content=(text_part("a" * 60_000),)))
+    await shaped(app, Result(content=(text_part("a" * 200_000),)))
+    assert [size > 200_000 for size in kept(app, app.caller.id).values()] == [True]
+
+
+class Watched:
+    """Shapes as another does, and notes on which thread."""
+
+    def __init__(self, shaper: Shaper) -> None:
+        self.redactor = shaper.redactor
+        self.on_loop = list[bool]()
+        self._shaper = shaper
+
+    def shape(self, admitted: Admitted, result: Result) -> Shaped:
+        self.on_loop.append(current_thread() is main_thread())
+        return self._shaper.shape(admitted, result)
+
+
+@pytest.mark.parametrize(
+    ("result", "on_loop"),
+    [
+        (Result(content=(text_part("a" * 900_000),), structured={"a": 1}), True),
+        (Result(content=(text_part("a" * 1_100_000),)), False),
+        (Result(content=(), structured={"rows": ["x" * 1_100_000]}), False),
+        (Result(content=({"type": "image", "data": "A" * 1_100_000},)), False),
+        (Result(content=(text_part("a"),), meta={"m": "x" * 1_100_000}), False),
+        (Result(content=({**text_part("a"), "annotations": "x" * 1_100_000},)), False),
+    ],
+)
+@pytest.mark.parametrize("run", ["", "one"])
+async def test_a_large_result_holds_up_nobody(
+    app: OpenApp, result: Result, run: str, *, on_loop: bool
+) -> None:
+    watched = Watched(app.parts.pipeline.shaper)
+    app.parts.pipeline.shaper = cast("Shaper", watched)
+    app.add(answering(result))
+    call = app.make("mcp:demo:answer", {})
+    answer = await app.invoke(replace(call, run=run or None))
+    assert answer.receipt
+    assert watched.on_loop == [on_loop]
+
+
+async def test_a_large_result_that_is_no_json_is_the_tools_failure(app: OpenApp) -> None:
+    with pytest.raises(SourceFailed) as caught:
+        await shaped(app, Result(content=(text_part("a" * 2_000_000 + "\ud800"),)))
+    assert caught.value.receipt is not None

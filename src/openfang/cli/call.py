@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 from openfang.cli.errors import FAILED
 from openfang.cli.options import NO_ARGUMENTS, NO_CHOICE, Arguments, Choice, Json
 from openfang.cli.output import note, print_json
+from openfang.cli.progress import shown_progress
 from openfang.cli.results import print_text, readable
 from openfang.cli.session import on_home
 from openfang.core.bodies import result_body
@@ -35,7 +37,8 @@ def call_tool(
     given, options = arguments.read(), choice.options(wait)
 
     async def work(session: Session) -> Result:
-        return await session.call(name, given, options)
+        with shown_progress() as told:
+            return await session.call(name, given, replace(options, progress=told))
 
     result = on_home(work)
     if as_json:

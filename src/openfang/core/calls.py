@@ -13,6 +13,7 @@ from openfang.core.trace import Chain, new_chain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.progress import Listener
     from openfang.core.tools import Tool
 
 
@@ -34,17 +35,27 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
-    """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written."""
+    """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written.
+
+    `agents` are those that it may call; None, for who is no agent itself, means as `tools` says.
+    """
 
     tools: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
     shell: tuple[str, ...] = ()
     memory_read: tuple[str, ...] = ()
     memory_write: tuple[str, ...] = ()
+    agents: tuple[str, ...] | None = None
+    agent_spawn: bool = False
+    agent_kill: tuple[str, ...] = ()
 
 
 EVERYTHING = Grants(  # noqa: S604 - a grant, not a shell
-    tools=("*",), network=("*",), shell=("*",), memory_read=("*",), memory_write=("*",)
+    tools=("*",),
+    network=("*",),
+    shell=("*",),
+    memory_read=("*",),
+    memory_write=("*",),
 )
 
 
@@ -95,7 +106,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call on its way. A step deeper is `replace(...)` with a deeper chain."""
+    """One call on its way. A step deeper is `replace(...)` with a deeper chain.
+
+    `resumes` is the run of an agent that another process began and did not end.
+    """
 
     tool: str
     caller: Caller
@@ -107,6 +121,8 @@ class Call:
     admin_token: str | None = field(default=None, repr=False)
     edge: str = "api"
     patience: float = 0.0
+    progress: Listener | None = field(default=None, compare=False, repr=False)
+    resumes: str = ""
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property
@@ -126,6 +142,8 @@ class Call:
             arguments=arguments,
             chain=self.chain.deeper(ancestor),
             admin_token=None,
+            progress=None,
+            resumes="",
         )
 
 
@@ -138,3 +156,4 @@ class Admitted:
     stamp: bytes
     timeout: float
     labels: Labels = Labels.NONE
+    progress: Listener | None = field(default=None, compare=False, repr=False)

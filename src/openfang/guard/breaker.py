@@ -85,6 +85,11 @@ def abandoned(state: State, now: float) -> State:
     return Open(now, state.error) if isinstance(state, HalfOpen) else state
 
 
+def revived(state: State, now: float) -> State:
+    """Take in that the other side was begun anew: what broke is gone, the next call is a probe."""
+    return Open(now, state.error) if isinstance(state, Open) else state
+
+
 class Breakers:
     """One breaker per key; what is closed and without failures takes no memory."""
 
@@ -140,6 +145,12 @@ class Breakers:
         state = self._states.get(key)
         if state is not None:
             self._keep(key, abandoned(state, now))
+
+    def revived(self, key: str, now: float) -> None:
+        """Report that what this key stands for was begun anew."""
+        state = self._states.get(key)
+        if state is not None:
+            self._keep(key, revived(state, now))
 
     def _keep(self, key: str, state: State) -> None:
         if state == CLOSED:

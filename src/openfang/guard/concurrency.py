@@ -1,23 +1,29 @@
-"""Slots: so many calls at once per key, the rest wait in the order in which they came."""
+"""Slots: so many calls at once per key; the rest wait, everybody in turn.
+
+Whoever waits with a hundred calls gets every other slot, not the next hundred: among the calls of
+one caller the first is the first, among callers the turn goes round.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    _Place: TypeAlias = tuple[anyio.Event, int]
+
 
 @dataclass(slots=True)
 class _Lane:
-    """One key: how many are in, and who waits for which limit."""
+    """One key: how many are in, and who waits for which limit, by caller and in turn."""
 
     used: int = 0
-    waiting: deque[tuple[anyio.Event, int]] = field(default_factory=deque[tuple[anyio.Event, int]])
+    waiting: dict[str, deque[_Place]] = field(default_factory=dict[str, "deque[_Place]"])
 
 
 class Slots:
@@ -41,14 +47,14 @@ class Slots:
     def waiting(self, key: str) -> int:
         """Count those who wait for a key's slots."""
         lane = self._lanes.get(key)
-        return len(lane.waiting) if lane else 0
+        return sum(map(len, lane.waiting.values())) if lane else 0
 
-    def hold(self, key: str, limit: int) -> Hold:
-        """Make the `async with` that holds one of `limit` slots of `key`."""
-        return Hold(self, key, limit)
+    def hold(self, key: str, limit: int, who: str = "") -> Hold:
+        """Make the `async with` that holds one of `limit` slots of `key` for `who`."""
+        return Hold(self, key, limit, who)
 
-    async def acquire(self, key: str, limit: int) -> None:
-        """Take a slot, waiting behind everyone who came before. Free, it does not even yield."""
+    async def acquire(self, key: str, limit: int, who: str = "") -> None:
+        """Take a slot, waiting until it is one's turn. Free, it does not even yield."""
         if limit < 1:
             raise ValueError(f"{key} needs at least one slot, not {limit}")
         lane = self._lanes.get(key)
@@ -57,7 +63,7 @@ class Slots:
         if lane.used < limit and not lane.waiting:
             lane.used += 1
             return
-        await self._wait(key, lane, limit)
+        await self._wait(key, lane, limit, who)
 
     def release(self, key: str) -> None:
         """Give a slot back; it goes straight to whoever has waited longest."""
@@ -66,45 +72,56 @@ class Slots:
         self._hand_over(key, lane)
 
     def _hand_over(self, key: str, lane: _Lane) -> None:
-        while lane.waiting and lane.used < lane.waiting[0][1]:
-            event, _ = lane.waiting.popleft()
+        while lane.waiting:
+            who, places = next(iter(lane.waiting.items()))
+            event, limit = places[0]
+            if lane.used >= limit:
+                return
+            places.popleft()
+            del lane.waiting[who]
+            if places:
+                lane.waiting[who] = places  # behind everybody else
             lane.used += 1
             event.set()
-        if not lane.used and not lane.waiting:
+        if not lane.used:
             del self._lanes[key]
 
-    async def _wait(self, key: str, lane: _Lane, limit: int) -> None:
-        event = anyio.Event()
-        lane.waiting.append((event, limit))
+    async def _wait(self, key: str, lane: _Lane, limit: int, who: str) -> None:
+        place = (anyio.Event(), limit)
+        lane.waiting.setdefault(who, deque()).append(place)
         held = False
         try:
-            await event.wait()
+            await place[0].wait()
             held = True
         finally:
             if not held:
-                self._give_up(key, lane, (event, limit))
+                self._give_up(key, lane, who, place)
 
-    def _give_up(self, key: str, lane: _Lane, place: tuple[anyio.Event, int]) -> None:
+    def _give_up(self, key: str, lane: _Lane, who: str, place: _Place) -> None:
         """Leave the queue, or pass on a slot that was handed over in the same moment."""
         if place[0].is_set():
             self.release(key)
-        else:
-            lane.waiting.remove(place)
-            self._hand_over(key, lane)
+            return
+        places = lane.waiting[who]
+        places.remove(place)
+        if not places:
+            del lane.waiting[who]
+        self._hand_over(key, lane)
 
 
 class Hold:
     """A slot for the length of an `async with`."""
 
-    __slots__ = ("_key", "_limit", "_slots")
+    __slots__ = ("_key", "_limit", "_slots", "_who")
 
-    def __init__(self, slots: Slots, key: str, limit: int) -> None:
+    def __init__(self, slots: Slots, key: str, limit: int, who: str = "") -> None:
         self._slots = slots
         self._key = key
         self._limit = limit
+        self._who = who
 
     async def __aenter__(self) -> None:
-        await self._slots.acquire(self._key, self._limit)
+        await self._slots.acquire(self._key, self._limit, self._who)
 
     async def __aexit__(
         self,

@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from openfang.core.deadline import Deadline
 from openfang.core.errors import CallFailed, CallTimedOut, SourceFailed
-from openfang.pipeline.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -35,11 +35,17 @@ class Executor:
     def run(self, admitted: Admitted) -> Awaitable[Result]:
         """Wait for a slot, which is not counted, and run."""
         tool = admitted.tool
-        source = self.sources[tool.kind, tool.source]
+        source = self.sources.get((tool.kind, tool.source))
+        if source is None:
+            raise SourceFailed(f"{tool.id} was just removed.", way_out="openfang tools list")
         return self._in_lane(source, admitted) if tool.lane else self._within(source, admitted)
 
     async def _in_lane(self, source: ToolSource, admitted: Admitted) -> Result:
-        async with self.guards.slots.hold(admitted.tool.lane, admitted.tool.at_once):
+        tool = admitted.tool
+        async with self.guards.slots.hold(tool.lane, tool.at_once, admitted.call.caller.id):
+            self.guards.still(tool, self.clock.monotonic())
+            # Another may have taken its place while we waited; one that is gone ends what it began.
+            source = self.sources.get((tool.kind, tool.source), source)
             return await self._within(source, admitted)
 
     async def _within(self, source: ToolSource, admitted: Admitted) -> Result:

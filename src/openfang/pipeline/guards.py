@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from openfang.core.errors import RATE_LIMIT, GuardTripped
+from openfang.core.errors import RATE_LIMIT, GuardTripped, SourceFailed
 from openfang.core.ids import Kind
-from openfang.guard.breaker import Breakers, Broken
+from openfang.guard.breaker import Breakers, Broken, Open
 from openfang.guard.concurrency import Slots
 from openfang.guard.loops import Block, Loops, Warn, call_key
 from openfang.guard.rate import Charge, Granted, Limited, Limiter, Quota
@@ -27,6 +27,7 @@ class Guards:
 
     quota: Quota
     call_cost: int
+    message_cost: int
     chains: Chains
     loops: Loops
     limiter: Limiter = field(default_factory=Limiter)
@@ -44,9 +45,13 @@ class Guards:
 
     def _spend(self, call: Call, tool: Tool, now: float) -> None:
         caller = call.caller
-        self.charge(caller, self.call_cost, now)
+        self.charge(caller, self._cost(tool), now)
         if tool.kind is not Kind.BUILTIN:
-            _raise_broken(self.breakers.admit(tool.source, now), tool)
+            _raise_broken(self.breakers.admit(breaker_of(tool), now), tool)
+
+    def _cost(self, tool: Tool) -> int:
+        """Cells that a call takes; one of an agent is a message (C12.3)."""
+        return self.message_cost if tool.kind is Kind.AGENT else self.call_cost
 
     def leave(self, call: Call) -> None:
         """Count the call out."""
@@ -66,25 +71,34 @@ class Guards:
     def succeeded(self, tool: Tool) -> None:
         """Tell the breaker of the tool's source that it works."""
         if tool.kind is not Kind.BUILTIN:
-            self.breakers.succeeded(tool.source)
+            self.breakers.succeeded(breaker_of(tool))
 
     def failed(self, tool: Tool, error: str, now: float) -> None:
         """Tell the breaker of the tool's source that it broke, and how."""
         if tool.kind is not Kind.BUILTIN:
-            self.breakers.failed(tool.source, error, now)
+            self.breakers.failed(breaker_of(tool), error, now)
 
     def abandoned(self, tool: Tool, now: float) -> None:
         """Tell the breaker of the tool's source that nobody waited for the answer."""
         if tool.kind is not Kind.BUILTIN:
-            self.breakers.abandoned(tool.source, now)
+            self.breakers.abandoned(breaker_of(tool), now)
+
+    def still(self, tool: Tool, now: float) -> None:
+        """Fail a call that waited for its turn while the source of its tool was found broken."""
+        state = self.breakers.state(breaker_of(tool))
+        if tool.kind is not Kind.BUILTIN and isinstance(state, Open) and now < state.until:
+            raise SourceFailed(
+                f"{tool.source} keeps failing: {state.error}",
+                way_out=f"it is tried again in {state.until - now:.0f} s",
+            )
 
     def look(self, call: Call, tool: Tool, now: float, canonical: bytes) -> None:
         """Raise what `enter` and `repeat` would raise, and change nothing."""
         _raise_trip(self.chains.look(call, tool, now))
         caller = call.caller
-        self.allowance(caller, self.call_cost, now)
+        self.allowance(caller, self._cost(tool), now)
         if tool.kind is not Kind.BUILTIN:
-            _raise_broken(self.breakers.look(tool.source, now), tool)
+            _raise_broken(self.breakers.look(breaker_of(tool), now), tool)
         verdict = self.loops.look(call.run_id, tool, call_key(tool.id, canonical))
         if isinstance(verdict, Block):
             raise _blocked(verdict)
@@ -100,6 +114,11 @@ class Guards:
     def _quota(self, caller: Caller) -> Quota:
         own = caller.cells_per_minute
         return self.quota if own is None else Quota(cells_per_minute=own, burst=own)
+
+
+def breaker_of(tool: Tool) -> str:
+    """Whose breaker it is: a server and an extension may have the same name."""
+    return f"{tool.kind.value}:{tool.source}"
 
 
 def _raise_trip(trip: Trip | None) -> None:

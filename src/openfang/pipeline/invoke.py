@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import orjson
+from anyio import to_thread
 
 from openfang.core.calls import Admitted, Call
 from openfang.core.decisions import Allow, Ask, Deny, Verdict
@@ -26,8 +27,11 @@ from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.core.trace import CURRENT_TRACE
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
+from openfang.pipeline.evidence import digest, evidence
 from openfang.pipeline.execute import Executor, broke
 from openfang.pipeline.logged import LoggedCalls
+from openfang.pipeline.progress import Passing
+from openfang.pipeline.shape import weight
 from openfang.policy.approvals import Approvals, Subject
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
@@ -36,7 +40,7 @@ from openfang.safety.sizes import check_arguments
 from openfang.safety.taint import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from openfang.audit.broker import Broker
     from openfang.core.ports import Clock, Observer
@@ -44,11 +48,13 @@ if TYPE_CHECKING:
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.guards import Guards
     from openfang.pipeline.runs import RunLabels
-    from openfang.pipeline.shape import Shaper
+    from openfang.pipeline.shape import Shaped, Shaper
     from openfang.pipeline.stamp import Stamper
     from openfang.policy.engine import Engine
     from openfang.storage.writer import Line
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 _NO_VERDICTS = Decided(())
 _OUTCOMES: dict[type[CallFailed], Outcome] = {
     CallTimedOut: Outcome.TIMEOUT,
@@ -71,6 +77,7 @@ class _Trail:
     held: Labels = Labels.NONE
     decided: Decided = _NO_VERDICTS
     context: str = ""
+    large: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -193,7 +200,13 @@ class Pipeline:
             stamp=self.stamper.make(call.id),
             timeout=self._timeout(tool, call),
             labels=labels,
+            progress=self._passing(call),
         )
+
+    def _passing(self, call: Call) -> Passing | None:
+        if call.progress is None:
+            return None
+        return Passing(call.progress, self.audit.redact, self.clock)
 
     def _timeout(self, tool: Tool, call: Call) -> float:
         """The smallest of tool, limit and chain; agents and peers are bounded by the chain."""
@@ -215,7 +228,7 @@ class Pipeline:
         try:
             first = await self.audit.started(call.id, begun)
             trail.ran = True
-            result, blobs = self._shaped(trail, admitted, await self.executor.run(admitted))
+            result, blobs = await self._shaped(trail, admitted, await self.executor.run(admitted))
         except CallRefused:
             raise
         except BaseException as error:
@@ -238,12 +251,14 @@ class Pipeline:
             receipt=Receipt(start=first, end=last),
         )
 
-    def _shaped(
-        self, trail: _Trail, admitted: Admitted, result: Result
-    ) -> tuple[Result, tuple[tuple[str, Sequence[Any]], ...]]:
+    async def _shaped(self, trail: _Trail, admitted: Admitted, result: Result) -> Shaped:
         """Cap, redact and label; what cannot be written as JSON is the tool's failure."""
         try:
-            return self.shaper.shape(admitted, self._warned(trail, result))
+            trail.large = weight(result) > _LARGE
+            if trail.loop_key is not None:
+                seen = await _aside(trail, digest, result)
+                result = self._warned(trail, trail.loop_key, result, seen)
+            return await _aside(trail, self.shaper.shape, admitted, result)
         except (TypeError, ValueError) as error:
             raise broke(admitted.tool, error) from error
 
@@ -251,11 +266,9 @@ class Pipeline:
         text = trail.canonical.decode()
         return text if len(text) < _SHORTEST_SECRET else self.audit.redact(text)
 
-    def _warned(self, trail: _Trail, result: Result) -> Result:
+    def _warned(self, trail: _Trail, key: bytes, result: Result, seen: bytes) -> Result:
         """Tell the loop guard what came back; its warning becomes part of the result."""
-        if trail.loop_key is None:
-            return result
-        verdict = self.guards.loops.after(trail.call.run_id, trail.loop_key, _result_digest(result))
+        verdict = self.guards.loops.after(trail.call.run_id, key, seen)
         warning = verdict.text if isinstance(verdict, Warn) else trail.warning
         if not warning:
             return result
@@ -277,11 +290,18 @@ class Pipeline:
             duration_us=int((self.clock.monotonic() - began) * 1e6),
             labels=result.labels if result else Labels.NONE,
             reason=error.message if isinstance(error, CallFailed) else "",
+            evidence=await self._evidence(trail, result),
         )
         line = records.end(trail.call, trail.context, ending, self.audit.redact)
         last = await self.audit.finished(trail.call.id, line, stored)
         self._observe(trail, ending)
         return last
+
+    async def _evidence(self, trail: _Trail, result: Result | None) -> dict[str, Any] | None:
+        if not trail.large:
+            return evidence(trail.tool, trail.canonical, result)
+        with anyio.CancelScope(shield=True):  # an ending even when the caller has gone
+            return await to_thread.run_sync(evidence, trail.tool, trail.canonical, result)
 
     def _observe(self, trail: _Trail, ending: records.Ending) -> None:
         if trail.tool is not None:
@@ -309,9 +329,8 @@ class Pipeline:
         """One context for all records of a call; what a peer put into it is redacted."""
         if not trail.context:
             call = trail.call
-            text = orjson.dumps(
-                records.context_of(call, trail.tool, self.audit.process.id)
-            ).decode()
+            context = records.context_of(call, trail.tool, self.audit.process.id)
+            text = orjson.dumps(context).decode()
             trail.context = text if _is_ours(trail) else self.audit.redact(text)
         return trail.context
 
@@ -319,16 +338,20 @@ class Pipeline:
         """Compile a schema once; a new schema object is a new validator."""
         known = self._validators.get(tool.id)
         if known is None or known[0] is not tool.input_schema:
-            known = self._validators[tool.id] = (
-                tool.input_schema,
-                compile_schema(tool.input_schema),
-            )
+            compiled = compile_schema(tool.input_schema)
+            known = self._validators[tool.id] = (tool.input_schema, compiled)
         return known[1]
 
 
 _SHORTEST_SECRET = 12
 _LONGEST_TASK = 200
+_LARGE = 1_000_000
 _FLOW_ALLOWED = Verdict("flow", "allow")
+
+
+async def _aside(trail: _Trail, work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
+    """Do it; on what is large in a thread, or the loop would stand still meanwhile."""
+    return await to_thread.run_sync(work, *given) if trail.large else work(*given)
 
 
 def _is_ours(trail: _Trail) -> bool:
@@ -367,11 +390,6 @@ def subject_of(call: Call, tool: Tool, canonical: bytes) -> Subject:
         arguments=canonical.decode(),
         arguments_hash=sha256(canonical).hexdigest(),
     )
-
-
-def _result_digest(result: Result) -> bytes:
-    body = orjson.dumps((result.content, result.structured, result.is_error))
-    return blake2b(body, digest_size=16).digest()
 
 
 def _outcome_of(error: BaseException | None) -> Outcome:

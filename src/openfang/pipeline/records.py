@@ -22,7 +22,7 @@ from openfang.core.results import Outcome
 from openfang.storage.writer import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from openfang.core.calls import Call
     from openfang.core.decisions import Verdict
@@ -49,6 +49,7 @@ class Ending(NamedTuple):
     duration_us: int
     labels: Labels = Labels.NONE
     reason: str = ""
+    evidence: Mapping[str, Any] | None = None
 
 
 def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
@@ -117,6 +118,8 @@ def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:
         "duration_us": ending.duration_us,
         "labels": ending.labels.names,
     }
+    if ending.evidence:
+        payload["evidence"] = ending.evidence
     if not ending.reason:
         text = orjson.dumps(payload).decode()
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 
@@ -11,16 +11,21 @@ from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Part, Result, text_part
 from openfang.safety.personal import is_personal
-from openfang.storage.state import put_blob
+from openfang.storage.state import MOST_KEPT, Statement, drop_oldest_blobs, put_blob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from openfang.core.calls import Admitted
     from openfang.safety.redact import Redactor
 
+Shaped: TypeAlias = tuple[Result, tuple[Statement, ...]]
 URI_PREFIX = "openfang://results/"
 _BASE64_RATIO = 3 / 4
+_MOST_PARTS = 10_000
+_SHARES = 16
+_USUAL = frozenset({"type", "text", "data", "mimeType"})
+_CARRIED_BY_PARTS = frozenset({"text", "data", "blob"})
 _CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
 """What went in comes out: a result is no more trusted than its arguments."""
 
@@ -34,14 +39,14 @@ class Shaper:
     max_chars: int = 50_000
     max_binary_bytes: int = 10_000_000
     keep_ns: int = 3_600_000_000_000
+    max_kept_bytes: int = MOST_KEPT
+    _lately: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
-    def shape(
-        self, admitted: Admitted, result: Result
-    ) -> tuple[Result, tuple[tuple[str, Sequence[Any]], ...]]:
+    def shape(self, admitted: Admitted, result: Result) -> Shaped:
         """Return the result as the caller gets it, and what must be stored beside it."""
         structured = b"" if result.structured is None else orjson.dumps(result.structured)
         texts = _texts(result.content)
-        probe = "\n".join((*texts, structured.decode()))
+        probe = "\n".join((*texts, structured.decode(), _beside(result)))
         # A lone surrogate could not be written as JSON anywhere: it ends here.
         plain = self.redactor.is_plain(probe.encode())
         if not plain and self.redactor.contains_secret(probe):
@@ -53,48 +58,86 @@ class Shaper:
         if labels != result.labels:
             result = replace(result, labels=labels)
         large = max(sum(map(len, texts)), len(structured)) > self.max_chars
-        if large or any(map(self._too_binary, result.content)):
+        if large or self._crowded(result) or any(map(self._too_binary, result.content)):
             return self._stored(admitted, result)
         return result, ()
 
-    def _stored(
-        self, admitted: Admitted, result: Result
-    ) -> tuple[Result, tuple[tuple[str, Sequence[Any]], ...]]:
+    def _crowded(self, result: Result) -> bool:
+        """Whether there is too much of what nobody caps by itself."""
+        beside = self._too_long(result.meta) or self._too_long(result.extra)
+        return beside or len(result.content) > _MOST_PARTS
+
+    def _too_long(self, fields: Mapping[str, Any]) -> bool:
+        return bool(fields) and len(orjson.dumps(fields)) > self.max_chars
+
+    def _stored(self, admitted: Admitted, result: Result) -> Shaped:
         blob = new_id("result")
-        whole = orjson.dumps({"content": result.content, "structured": result.structured})
+        everything: dict[str, Any] = {"content": result.content, "structured": result.structured}
+        if result.meta or result.extra:
+            everything |= {"meta": result.meta, "extra": result.extra}
+        whole = orjson.dumps(everything)
         caller = admitted.call.caller.id
-        statement = put_blob(blob, caller, whole, result.labels, self.now() + self.keep_ns)
-        return self._cut(result, URI_PREFIX + blob), (statement,)
+        kept = put_blob(blob, caller, whole, result.labels, self.now() + self.keep_ns)
+        return self._cut(result, URI_PREFIX + blob), (kept, *self._room(blob, caller, len(whole)))
+
+    def _room(self, blob: str, caller: str, size: int) -> tuple[Statement, ...]:
+        """Make room now and then: to find out what a caller has takes a look at all of it."""
+        share = self.max_kept_bytes // _SHARES
+        stored = self._lately.get(caller, share) + size
+        self._lately[caller] = stored if stored <= share else 0
+        if stored <= share:
+            return ()
+        return (drop_oldest_blobs(blob, caller, self.max_kept_bytes - share),)
 
     def _redacted(self, result: Result) -> Result:
-        content = tuple(self._redacted_part(part) for part in result.content)
-        return replace(result, content=content, structured=self.redactor.tree(result.structured))
+        return replace(
+            result,
+            content=tuple(self._redacted_part(part) for part in result.content),
+            structured=self.redactor.tree(result.structured),
+            meta=self.redactor.tree(result.meta),
+            extra=self.redactor.tree(result.extra),
+        )
 
     def _redacted_part(self, part: Part) -> Part:
         text = _text_of(part)
-        if text is None:
+        if text is not None:
+            clean = self.redactor.text(text).text
+            part = part if clean is text else _with_text(part, clean)
+        if part.keys() <= _USUAL:
             return part
-        clean = self.redactor.text(text).text
-        return part if clean is text else _with_text(part, clean)
+        around = _around(part)
+        kept = self.redactor.tree(around)
+        return part if kept is around else _merged(part, kept)
 
     def _too_binary(self, part: Part) -> bool:
         data = _data_of(part)
-        return data is not None and len(data) * _BASE64_RATIO > self.max_binary_bytes
+        if data is not None and len(data) * _BASE64_RATIO > self.max_binary_bytes:
+            return True
+        if part.keys() <= _USUAL:
+            return False
+        return len(orjson.dumps(part)) > self.max_binary_bytes / _BASE64_RATIO + self.max_chars
 
     def _cut(self, result: Result, uri: str) -> Result:
-        content = self._cut_content(result.content, uri)
         structured = result.structured
         if structured is not None and len(orjson.dumps(structured)) > self.max_chars:
             structured = {"truncated": uri, "characters": len(orjson.dumps(structured))}
-        return replace(result, content=content, structured=structured)
+        cut = {"truncated": uri}
+        return replace(
+            result,
+            content=self._cut_content(result.content, uri),
+            structured=structured,
+            meta=cut if self._too_long(result.meta) else result.meta,
+            extra=cut if self._too_long(result.extra) else result.extra,
+        )
 
     def _cut_content(self, content: Sequence[Part], uri: str) -> tuple[Part, ...]:
         total, left = _text_length(content), self.max_chars
         kept: list[Part] = []
-        for part in content:
-            text, data = _text_of(part), _data_of(part)
-            if data is not None and self._too_binary(part):
-                kept.append(text_part(f"[truncated: {len(data)} characters of data, {uri}]"))
+        for part in content[:_MOST_PARTS]:
+            text = _text_of(part)
+            if self._too_binary(part):
+                size = len(_data_of(part) or orjson.dumps(part))
+                kept.append(text_part(f"[truncated: {size} characters of data, {uri}]"))
             elif text is None:
                 kept.append(part)
             elif left > 0:
@@ -103,7 +146,19 @@ class Shaper:
         if total > self.max_chars:
             marker = f"[truncated: {self.max_chars} of {total} characters, {uri}]"
             kept.append(text_part(marker))
+        elif len(content) > _MOST_PARTS:
+            kept.append(text_part(f"[truncated: {_MOST_PARTS} of {len(content)} parts, {uri}]"))
         return tuple(kept)
+
+
+def weight(result: Result) -> int:
+    """How many characters there are to look at, or to store."""
+    total = 0
+    for part in result.content:
+        total += len(_text_of(part) or _data_of(part) or "")
+    if result.structured is not None:
+        total += len(orjson.dumps(result.structured))
+    return total + len(_beside(result))
 
 
 def _text_of(part: Part) -> str | None:
@@ -130,6 +185,29 @@ def _data_of(part: Part) -> str | None:
 def _resource(part: Part) -> dict[str, Any]:
     resource = part.get("resource")
     return cast("dict[str, Any]", resource) if isinstance(resource, dict) else {}
+
+
+def _beside(result: Result) -> str:
+    """Everything that is neither text nor data, as JSON: secrets hide there, too."""
+    around = [_around(part) for part in result.content if not part.keys() <= _USUAL]
+    if not (around or result.meta or result.extra):
+        return ""
+    return orjson.dumps([around, result.meta, result.extra]).decode()
+
+
+def _around(part: Part) -> dict[str, Any]:
+    """All fields of a part but the text and the data that it carries."""
+    around = {name: value for name, value in part.items() if name not in _CARRIED_BY_PARTS}
+    if resource := _resource(part):
+        around["resource"] = {k: v for k, v in resource.items() if k not in _CARRIED_BY_PARTS}
+    return around
+
+
+def _merged(part: Part, around: dict[str, Any]) -> Part:
+    merged = {**part, **around}
+    if resource := _resource(part):
+        merged["resource"] = {**resource, **around["resource"]}
+    return merged
 
 
 def _texts(content: Sequence[Part]) -> list[str]:

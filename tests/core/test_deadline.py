@@ -6,7 +6,7 @@ import math
 import anyio
 import pytest
 
-from openfang.pipeline.deadline import Deadline
+from openfang.core.deadline import Deadline
 
 pytestmark = pytest.mark.requirement("C7.11")
 
@@ -45,3 +45,17 @@ async def test_somebody_elses_cancellation_stays_one() -> None:
 async def test_an_error_of_the_body_comes_through() -> None:
     with pytest.raises(KeyError), Deadline(60):
         raise KeyError
+
+
+async def test_a_sign_of_life_begins_the_count_anew() -> None:
+    deadline = Deadline(0.5)
+
+    async def busy_and_then_silent() -> None:
+        for _ in range(4):
+            await asyncio.sleep(0.2)
+            deadline.again()
+        assert not deadline.expired
+        await asyncio.sleep(60)
+
+    with anyio.fail_after(10), pytest.raises(TimeoutError), deadline:
+        await busy_and_then_silent()

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
+_TICK = 0.001
+
 
 class Deadline:
     """Cancels what runs too long; `expired` tells our cancellation from everybody else's."""
 
-    __slots__ = ("_cancelling", "_handle", "_seconds", "_task", "expired")
+    __slots__ = ("_cancelling", "_handle", "_seconds", "_since", "_task", "expired")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -25,10 +27,19 @@ class Deadline:
         assert task is not None  # noqa: S101 - a coroutine runs in one
         self._task = task
         self._cancelling = task.cancelling()
-        seconds = self._seconds
+        seconds, self._since = self._seconds, loop.time()
         self._handle = None if math.isinf(seconds) else loop.call_later(seconds, self._expire)
 
+    def again(self) -> None:
+        """Begin to count anew: there was a sign of life."""
+        if self._handle is not None and not self.expired:
+            self._since = self._task.get_loop().time()
+
     def _expire(self) -> None:
+        left = self._since + self._seconds - self._task.get_loop().time()
+        if left > _TICK:
+            self._handle = self._task.get_loop().call_later(left, self._expire)
+            return
         self.expired = True
         self._task.cancel()
 

@@ -1,0 +1,22 @@
+"""What is told of a call on its way; and who wants to hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from openfang.core.agents import Ended, Made, Wanted, Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far it has got. What the numbers count is the tool's affair; they only go up."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+Told: TypeAlias = Progress | Words | Wanted | Made | Ended
+Listener: TypeAlias = Callable[[Told], None]
