@@ -8,7 +8,7 @@ UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
 RUN_HOME := $(CURDIR)/.openfang
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test check format bench fuzz soak lock seeds clean
+.PHONY: help run setup test conformance check format bench fuzz soak lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -21,6 +21,9 @@ setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 test: $(VENV)/.dev $(VENV)/.peers  ## run every test (installs what the tests need)
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/pytest $(PYTEST_ARGS)
+
+conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance suite on our client
+	@$(BIN)/pytest tests/conformance -n 2 $(PYTEST_ARGS)
 
 check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
 	@$(BIN)/ruff check .

@@ -28,6 +28,7 @@ from openfang.host.egress import (
     Opened,
     Refused,
     open_egress,
+    proxy_variables,
 )
 from openfang.host.process import LaunchFailed
 
@@ -417,6 +418,12 @@ def test_the_variables_come_in_both_spellings_and_spare_the_childs_own_servers()
         assert PROXY_VARIABLES[name] == PROXY_VARIABLES[name.lower()]
     assert PROXY_VARIABLES["HTTPS_PROXY"] == "http://127.0.0.1:61088"
     assert "127.0.0.1" in PROXY_VARIABLES["NO_PROXY"].split(",")
+    assert proxy_variables(EgressRules()) == PROXY_VARIABLES
+
+
+def test_who_may_reach_our_loopback_is_led_there_and_not_to_its_own() -> None:
+    spared = {"NO_PROXY", "no_proxy"}
+    assert PROXY_VARIABLES.keys() - proxy_variables(RULES).keys() == spared
 
 
 @pytest.mark.needs("bwrap", "curl")

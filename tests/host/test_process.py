@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -446,3 +448,27 @@ def _with_input(launch: Launch, data: bytes) -> Launch:
     return Launch(
         argv=launch.argv, cwd=launch.cwd, environment=launch.environment, stdin=data, timeout=20
     )
+
+
+async def test_a_start_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    """A scope shields from scopes; a task that is cancelled, by a timeout say, has to wait too."""
+    mark = f"given-up-{tmp_path}"
+    code = "import time; time.sleep(60)"
+    launch = Launch(argv=(sys.executable, "-c", code, mark), cwd=tmp_path, environment={})
+    for turns in range(4):
+        running = asyncio.ensure_future(run(launch))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert not await to_thread.run_sync(_with_word, mark)
+
+
+def _with_word(word: str) -> list[str]:
+    """Find who was started with this word."""
+    found: list[str] = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [str(file)] if word.encode() in file.read_bytes() else []
+    return found

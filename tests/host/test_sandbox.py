@@ -35,6 +35,7 @@ from openfang.host.sandbox import (
     choose,
     command_line,
 )
+from openfang.host.witness import Sight, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ CONFINEMENT = Confinement(
 def places(confinement: Confinement) -> list[list[str]]:
     """Cut what is mounted out of a command line."""
     line = command_line(confinement, ("/bin/true",), Bubblewrap("bwrap"))
-    words = line[line.index("ALL") + 1 : line.index("--chdir")]
+    words = line[line.index("ALL") + 1 : line.index("--remount-ro")]
     cut: list[list[str]] = []
     for word in words:
         if word.startswith("--"):
@@ -84,7 +85,7 @@ def test_the_whole_command_line_is_a_function_of_its_arguments() -> None:
         "--ro-bind /usr /usr --bind /work /work --proc /proc --dev /dev "
         "--ro-bind /dev/null /work/.netrc "
         "--bind /of/servers/a/home /of/servers/a/home --bind /of/servers/a/tmp /of/servers/a/tmp "
-        "--chdir /work -- /bin/echo a b --bind"
+        "--remount-ro / --chdir /work -- /bin/echo a b --bind"
     )
 
 
@@ -152,16 +153,30 @@ def test_auto_runs_without_a_sandbox_and_says_so_and_required_does_not() -> None
 
 @pytest.mark.requirement("C16.4")
 def test_the_layers_are_those_in_force() -> None:
-    bare = active_layers(Bare("there is no sandbox here"), None)
+    held = Sight(
+        own=frozenset({"mnt", "pid", "net", "ipc"}), capable=False, may_gain=False, filtered=False
+    )
+    bare = active_layers(Bare("there is no sandbox here"), None, held)
     assert not any(layer.present for layer in bare)
     assert {layer.detail for layer in bare} == {"there is no sandbox here"}
     tool = Bubblewrap("bwrap", ("--disable-userns",))
-    named = {layer.name: (layer.present, layer.detail) for layer in active_layers(tool, Handed())}
+    named = {one.name: (one.present, one.detail) for one in active_layers(tool, Handed(), held)}
     assert named["network"] == (True, "only the guarded egress")
     assert named["nested namespaces"][0]
     assert not named["system calls"][0]
-    weaker = {layer.name: layer.present for layer in active_layers(Bubblewrap("bwrap"), None)}
+    weaker = {one.name: one.present for one in active_layers(Bubblewrap("bwrap"), None, held)}
     assert not weaker["nested namespaces"]
+
+
+@pytest.mark.requirement("C16.4")
+def test_a_layer_that_was_asked_for_and_is_not_there_is_not_claimed() -> None:
+    tool = Bubblewrap("bwrap", ("--disable-userns",))
+    loose = Sight(own=frozenset({"mnt"}), capable=True, may_gain=False, filtered=True)
+    found = {layer.name for layer in active_layers(tool, Handed(), loose) if layer.present}
+    assert found == {"files", "nested namespaces", "system calls"}
+    assert not any(layer.present for layer in active_layers(tool, Handed(), None))
+    assert look_at(os.getpid()) is not None
+    assert look_at(1 << 30) is None
 
 
 @pytest.mark.requirement("C16.4")
@@ -322,7 +337,58 @@ async def test_the_child_sees_its_own_processes_and_a_few_devices_only(ground: G
     assert not {"boot", "media", "mnt", "opt", "run", "srv", "sys", "var"} & set(rest.split())
 
 
+@inside
+async def test_what_lies_on_no_disk_cannot_be_written(ground: Ground) -> None:
+    """Or what a program writes there would be lost with its end, and nobody would know."""
+    (ground.user / ".ssh").mkdir()
+    places = ("/made", "/srv/of/nobody", f"{ground.user}/.ssh/made", f"{ground.user}/made")
+    script = f'for place in {" ".join(places)}; do mkdir -p $place || echo "not $place"; done'
+    said = await ground.shell(script, ground.user)
+    assert [f"not {place}" in said for place in places] == [True, True, True, False], said
+    assert (ground.user / "made").is_dir()
+
+
+@inside
+async def test_who_is_given_the_whole_machine_is_still_not_given_the_keys(ground: Ground) -> None:
+    keys = executable(ground.user / "dotfiles" / "ssh" / "id", "secret")
+    (ground.user / ".ssh").symlink_to(keys.parent)
+    (ground.user / ".bash_history").symlink_to("/dev/null")
+    letter = executable(ground.user / "letter", "a letter\n")
+    said = await ground.shell(f"cat {letter} {keys} {ground.user}/.ssh/id; echo x >/dev/null", "/")
+    assert said.startswith("a letter\n"), said
+    assert said.count("No such file") == 2
+    assert "secret" not in said
+
+
 # Programs wherever they lie
+
+
+@inside
+@pytest.mark.requirement("C16.2")
+async def test_a_script_is_shown_with_its_package_and_what_node_finds_above_it(
+    ground: Ground,
+) -> None:
+    tree = ground.root / "work"
+    script = executable(tree / "packages" / "server" / "dist" / "deep" / "main.js", "")
+    for name in (
+        "packages/server/package.json",
+        "packages/server/lib.js",
+        "packages/server/node_modules/near/index.js",
+        "node_modules/far/index.js",
+        "packages/other/index.js",
+        ".env",
+    ):
+        executable(tree / name, name)
+    shown = await ground.shell(f"cd {tree} && find . -type f | sort", script)
+    assert shown.split() == [
+        "./node_modules/far/index.js",
+        "./packages/server/dist/deep/main.js",
+        "./packages/server/lib.js",
+        "./packages/server/node_modules/near/index.js",
+        "./packages/server/package.json",
+    ]
+    written = await ground.shell(f"echo x > {tree}/packages/server/lib.js", script)
+    assert "Read-only" in written
 
 
 @inside

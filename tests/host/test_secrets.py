@@ -317,6 +317,16 @@ def test_a_keyring_that_cannot_be_used_names_the_switch(home: Path, ring: FileKe
         MasterKey.open(home, keyring=True)
 
 
+def test_only_what_is_still_there_is_replaced(home: Path) -> None:
+    store = SecretStore(home, MasterKey.open(home))
+    store.set("kept", "one")
+    assert store.replace("kept", "two")
+    assert store.get("kept") == "two"
+    store.delete("kept")
+    assert not store.replace("kept", "three")
+    assert store.names() == []
+
+
 WITHOUT_KEYRING = """
 import sys
 from pathlib import Path

@@ -47,7 +47,9 @@ def test_the_examples_of_the_specification(text: str, value: str) -> None:
     assert encode_value(text) == value
 
 
-@pytest.mark.parametrize("value", ["=?base64?!!!?=", "=?base64?/w==?=", "=?base64?a?="])
+@pytest.mark.parametrize(
+    "value", ["=?base64?!!!?=", "=?base64?/w==?=", "=?base64?a?=", "=?base64?QR==?="]
+)
 def test_what_claims_to_be_base64_and_is_not_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match="base64"):
         decode_value(value)
@@ -121,6 +123,8 @@ def test_marked_arguments_are_mirrored() -> None:
         {"allOf": [schema(a=marked("A"))]},
         {"if": schema(a=marked("A"))},
         {"$defs": {"a": marked("A")}},
+        {"$defs": {"default": marked("A")}},
+        {"patternProperties": {"const": marked("A")}},
         {"additionalProperties": marked("A")},
         marked("A"),
         schema(**{f"a{index}": marked(f"A{index}") for index in range(33)}),
@@ -138,6 +142,7 @@ def test_a_mark_against_the_rules_is_refused(tool: dict[str, Any]) -> None:
         [],
         schema(),
         schema(**{"x-mcp-header": {"type": "string"}}),
+        {"$defs": {"x-mcp-header": {"type": "string"}}},
         {"type": "object", "default": marked("A"), "examples": [marked("A")]},
         schema(a={"const": marked("A"), "enum": [marked("A")]}),
     ],

@@ -101,8 +101,30 @@ def test_decoding_tolerates_a_mark_and_bytes_that_are_no_text() -> None:
 
 
 def test_a_message_of_nothing_but_brackets_is_refused_before_it_is_built() -> None:
-    with pytest.raises(ValueError, match="more than 4000000"):
-        messages.decode(b"[" + b"[]," * 4_000_001 + b"0]")
+    with pytest.raises(ValueError, match="more than 2000000"):
+        messages.decode(b"[" + b"[]," * 1_000_001 + b"0]")
+
+
+def test_text_may_hold_as_many_commas_and_brackets_as_it_likes() -> None:
+    for words in ("ab,cd," * 1_000_000, '{"a": [1, 2]}, ' * 300_000):
+        assert messages.decode(orjson.dumps({"a": words})) == {"a": words}
+
+
+@pytest.mark.parametrize("value", [b"1.5", b'"ab"', b"{}", b'{"a":1}'])
+def test_a_message_of_millions_of_values_is_refused_before_it_is_built(value: bytes) -> None:
+    with pytest.raises(ValueError, match="more than 2000000 values"):
+        messages.decode(b"[" + (value + b",") * 2_000_001 + b"0]")
+
+
+def test_an_answer_that_is_no_json_is_still_somebodys_answer() -> None:
+    for broken in (b'{"id":7,"result":NaN}', b'{"result": {"a": NaN}, "id": "7"}', b'{"id":7,"re'):
+        found = messages.salvage(broken)
+        assert isinstance(found, Malformed)
+        assert found.id == 7
+        assert messages.read(found) == [found]
+    assert messages.salvage(b'{"id":7,"method":"ping",NaN}') is None
+    assert messages.salvage(b"{hello}") is None
+    assert messages.salvage(b'{"a":1}') == {"a": 1}
 
 
 def test_mappings_of_any_kind_are_encoded_and_other_things_are_not() -> None:

@@ -56,6 +56,24 @@ def test_any_bytes_are_read_and_the_cuts_never_matter(data: bytes, cuts: list[in
     assert whole.feed(data) == [e for piece in pieces(data, cuts) for e in cut.feed(piece)]
 
 
+LINES = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"data:x", b"data", b":c", b"id:1", b"x"]))
+
+
+@settings(max_examples=300)
+@given(LINES, st.lists(st.integers(0, 300), max_size=6))
+def test_runs_of_empty_lines_say_no_more_than_one(parts: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(parts)
+    single, cut = EventReader(), EventReader()
+    one_by_one = [e for byte in data for e in single.feed(bytes([byte]))]
+    assert [e for piece in pieces(data, cuts) for e in cut.feed(piece)] == one_by_one
+
+
+def test_megabytes_of_empty_lines_take_no_time() -> None:
+    began = time.process_time()
+    assert EventReader().feed(b"\n" * 20_000_000 + b"data: x\n\n") == [Event("message", b"x", "")]
+    assert time.process_time() - began < 5
+
+
 def test_bad_ids_and_pauses_are_passed_over() -> None:
     reader = EventReader()
     reader.feed(b"id: a\nid: b\0c\nretry: -1\nretry: x\nretry: 99999999999\ndata: x\n\n")

@@ -204,6 +204,40 @@ def test_a_thousand_known_values_are_found_too() -> None:
     assert redactor.text("see value-001000-x").found == ()
 
 
+def test_of_what_an_owner_tells_the_last_two_times_count() -> None:
+    redactor = Redactor(KEY, ["lasting-value"])
+    redactor.learn(["of-another-owner"], "other")
+    for number in range(5):
+        redactor.learn([f"token-{number}", "kept-all-along"], "owner")
+    known = [
+        f"token-{number}" for number in range(5) if redactor.contains_secret(f"token-{number}")
+    ]
+    assert known == ["token-3", "token-4"]
+    for value in ("lasting-value", "of-another-owner", "kept-all-along"):
+        assert redactor.contains_secret(value)
+
+
+def test_telling_the_same_again_forgets_nothing() -> None:
+    redactor = Redactor(KEY)
+    redactor.learn(["token-1"], "owner")
+    for _ in range(3):
+        redactor.learn(["token-2"], "owner")
+        redactor.learn([], "owner")
+    assert redactor.contains_secret("token-1")
+    redactor.learn(["token-1"], "owner")
+    assert redactor.contains_secret("token-2")
+    redactor.learn(["token-3"], "owner")
+    assert not redactor.contains_secret("token-2")
+
+
+def test_a_call_pays_nothing_for_renewals_of_long_ago() -> None:
+    redactor, fresh = Redactor(KEY), Redactor(KEY)
+    for number in range(30):
+        redactor.learn([f"token-{number:06}"], "owner")
+    fresh.learn(["token-000028", "token-000029"])
+    assert redactor._book.plain == fresh._book.plain
+
+
 NAMES = [
     "password",
     "DB_PASSWORD",

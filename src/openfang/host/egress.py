@@ -55,6 +55,12 @@ PROXY_VARIABLES: Final[Mapping[str, str]] = {
 }
 
 
+def proxy_variables(rules: EgressRules) -> Mapping[str, str]:
+    """Lead a child here. Who may reach this machine's loopback means that, and not its own."""
+    spared = ("NO_PROXY", "no_proxy") if rules.allow_private else ()
+    return {name: value for name, value in PROXY_VARIABLES.items() if name not in spared}
+
+
 @asynccontextmanager
 async def open_egress(
     rules: EgressRules,

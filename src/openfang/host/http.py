@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
 import anyio
+from anyio.lowlevel import checkpoint
 from yarl import URL
 
 from openfang.core.errors import CallTimedOut, SourceFailed
@@ -41,6 +42,7 @@ _CONNECTIONS: Final = 100
 _LONGEST_HEADER: Final = 16_384
 _MOST_HEADERS: Final = 128
 _CHUNK: Final = 65_536
+_PIECE: Final = 16_384
 # Many servers hang up on a connection that was idle for 5 s: ours has to be the shorter patience.
 _IDLE: Final = 4.0
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -109,11 +111,17 @@ class Streaming:
         return self._answer.headers.getall(name, ())
 
     async def some(self) -> bytes:
-        """Wait for decoded bytes of the body; none are left when it gives none."""
+        """Wait for decoded bytes of the body; none are left when it gives none.
+
+        A few packed bytes may hold megabytes: they come piece by piece, and others between them.
+        """
         try:
-            return await self._answer.content.readany()
+            piece = await self._answer.content.read(_PIECE)
         except (aiohttp.ClientError, OSError) as error:
             raise FetchFailed(f"{self.url} broke off: {_in_words(error)}") from error
+        if len(piece) == _PIECE:
+            await checkpoint()
+        return piece
 
     async def whole(self, limit: int) -> bytes:
         """Read the body to its end; one over the limit fails."""

@@ -10,9 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections import deque
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from fcntl import ioctl
+from struct import Struct
+from termios import FIONREAD
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
@@ -20,16 +24,22 @@ from anyio import CancelScope
 
 from openfang.host.chatter import Chatter
 from openfang.host.process import Child, Launch, started
-from openfang.protocols.mcp.messages import MAX_MESSAGE, decode
+from openfang.protocols.mcp.messages import MAX_MESSAGE, salvage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
 MAX_LINE: Final = MAX_MESSAGE
 NOISE_SAID: Final = 20
+_SHORTEST: Final = 10  # {"id":1,x}
+_BLANK: Final = b"\xef\xbb\xbf \t\r"
 _HIGH: Final = 1 << 20
 # How long the exit code may follow a pipe that closed: both have the same cause, most often.
 _LAST_WORD: Final = 0.05
+# Whoever gave us more than this to think about is not listened to for as long as that took.
+_THOUGHT: Final = 0.01
+_LONGEST_REST: Final = 2.0
+_INT: Final = Struct("i")
 _INPUT_ENDED: Final = 0.25
 _TERMINATED: Final = 0.15
 
@@ -38,7 +48,7 @@ class Listener(Protocol):
     """Who is told what a child says. None of these may raise, or take long."""
 
     def heard(self, message: object) -> None:
-        """Take a message: a decoded object, or a list."""
+        """Take a message: a decoded object, a list, or what is left of one that is broken."""
         ...
 
     def complained(self, line: str) -> None:
@@ -90,12 +100,21 @@ class Lines(Child):
         """Whether the child has long taken nothing: a line that can be spared should be."""
         return self._writer is not None and self._writer.waiting > 2 * _HIGH
 
+    @property
+    def heeded(self) -> bool:
+        """Whether the child has read anything, as long as it is held."""
+        return self._writer is not None and self._writer.heeded
+
     def received(self, fd: int, data: bytes) -> None:
         """Take what the child wrote."""
         if fd == 2:  # noqa: PLR2004 - standard error
             self._chatter.feed(data)
         elif not self.reason:
+            began = time.perf_counter()
             self._split(data)
+            thought = time.perf_counter() - began
+            if thought > _THOUGHT:
+                self.rest(1, min(thought, _LONGEST_REST))
 
     def hung_up(self, fd: int) -> None:
         """Hear that a pipe was closed: mostly because the child has ended."""
@@ -107,6 +126,7 @@ class Lines(Child):
         self._break("The connection was closed")
         if self._writer is not None:
             self._writer.forget()
+            self._writer = None
         if self._input is not None:
             self._input.close()
         if not await self._ends(_INPUT_ENDED):
@@ -140,16 +160,15 @@ class Lines(Child):
 
     def _split(self, data: bytes) -> None:
         """Find the lines; only new bytes are searched, so that a long line costs its length."""
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            if self._line:
-                line, self._line = self._line, bytearray()
-                line += data[start:end]
-            else:
-                line = data[start:end]
-            self._take(line)
-            start = end + 1
-        self._line += data[start:]
+        *whole, rest = data.split(b"\n")
+        if whole and self._line:
+            first, self._line = self._line, bytearray()
+            first += whole.pop(0)
+            self._take(first)
+        for line in whole:
+            if line:
+                self._take(line)
+        self._line += rest
         if len(self._line) > self._limit:
             self._too_long()
 
@@ -158,12 +177,9 @@ class Lines(Child):
             self._too_long()
         if self.reason:
             return
-        try:
-            message = decode(line)
-        except ValueError:
-            message = None
-        if isinstance(message, dict | list):
-            self._listener.heard(message)  # pyright: ignore[reportUnknownArgumentType] - any JSON
+        message = _message(line)
+        if message is not None:
+            self._listener.heard(message)
         elif line.strip():
             self._no_message(line)
 
@@ -186,7 +202,14 @@ class _Writer:
         self._room = asyncio.Event()
         self._writing = False
         self._closed = False
+        self._written = 0
         self.waiting = 0
+
+    @property
+    def heeded(self) -> bool:
+        unread = bytearray(_INT.size)
+        ioctl(self._fd, FIONREAD, unread)
+        return self._written > _INT.unpack(unread)[0]
 
     @property
     def full(self) -> bool:
@@ -231,6 +254,7 @@ class _Writer:
         first = self._queue[0]
         written = os.write(self._fd, first)
         self.waiting -= written
+        self._written += written
         if written == len(first):
             self._queue.popleft()
         else:
@@ -255,6 +279,16 @@ async def open_lines(
         finally:
             with CancelScope(shield=True):
                 await child.leave()
+
+
+def _message(line: bytes | bytearray) -> object:
+    """Decode what may be a message; most noise is told by how it begins and ends."""
+    body = line if line[0] in b"{[" and line[-1] in b"}]" else line.strip(_BLANK)
+    if not body or body[0] not in b"{[":
+        return None
+    if len(body) < _SHORTEST and body[-1] not in b"}]":
+        return None
+    return salvage(body)
 
 
 def _in_words(code: int | None) -> str:

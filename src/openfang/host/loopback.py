@@ -125,11 +125,12 @@ class Loopback:
         method: str,
         path: str,
         *,
+        body: bytes | None = None,
         headers: Sequence[tuple[str, str]] = (),
         timeout: float | None = None,  # noqa: ASYNC109 - a deadline with words of its own
     ) -> AsyncGenerator[Streamed]:
         """Read the answer as it comes, on a connection of its own; its head within `timeout`."""
-        message = self._message(method, path, None, headers)
+        message = self._message(method, path, body, headers)
         with ExitStack() as at_last:
             try:
                 async with asyncio.timeout(timeout):

@@ -21,13 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from openfang.core.errors import SourceFailed
 from openfang.host.descendants import MARK, end_all, start_time
+from openfang.host.pipes import Input, Output
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -38,8 +39,6 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _ORPHANED: Final = 125
 _LAST_WORDS: Final = 0.5
-_CHUNK: Final = 65_536
-_PIPEFULS: Final = 16  # a pipe holds one, or as many as its owner asked for, up to a megabyte
 _libc = ctypes.PyDLL(None)
 _libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 # The kernel ties the death signal to the thread that forked: it has to outlive the children.
@@ -107,8 +106,8 @@ class Child(ABC):
         self.began = 0
         self.exited = asyncio.Event()
         self._handle = -1
-        self._outputs: list[_Output] = []
-        self._input: _Input | None = None
+        self._outputs: list[Output] = []
+        self._input: Input | None = None
 
     @abstractmethod
     def received(self, fd: int, data: bytes) -> None:
@@ -135,9 +134,9 @@ class Child(ABC):
         for number, pipe in ((1, process.stdout), (2, process.stderr)):
             if pipe is not None:
                 received, hung_up = partial(self.received, number), partial(self.hung_up, number)
-                self._outputs.append(_Output(pipe, received, hung_up))
+                self._outputs.append(Output(pipe, received, hung_up))
         if process.stdin is not None:
-            self._input = _Input(process.stdin)
+            self._input = Input(process.stdin)
 
     def feed(self, data: bytes) -> None:
         """Write all of the child's input, and end it."""
@@ -149,6 +148,11 @@ class Child(ABC):
         await self.exited.wait()
         for output in self._outputs:
             await output.closed.wait()
+
+    def rest(self, fd: int, seconds: float) -> None:
+        """Do not listen to its standard output (1) or error (2) for a while: others wait."""
+        if len(self._outputs) >= fd:
+            self._outputs[fd - 1].rest(seconds)
 
     def read_what_is_there(self) -> None:
         """Take what waits in the pipes now; somebody else may hold them open, and go on writing."""
@@ -173,71 +177,6 @@ class Child(ABC):
         if handle >= 0:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
-
-
-class _Output:
-    """One pipe that the child writes into. No transport: uvloop closes its file twice."""
-
-    def __init__(
-        self, pipe: IO[bytes], received: Callable[[bytes], None], hung_up: Callable[[], None]
-    ) -> None:
-        self._pipe = pipe
-        self._received = received
-        self._hung_up = hung_up
-        self.closed = asyncio.Event()
-        os.set_blocking(pipe.fileno(), False)
-        asyncio.get_running_loop().add_reader(pipe.fileno(), self._ready)
-
-    def read_what_is_there(self) -> None:
-        for _ in range(_PIPEFULS):
-            if self.closed.is_set() or not self._ready():
-                return
-
-    def _ready(self) -> bool:
-        try:
-            data = os.read(self._pipe.fileno(), _CHUNK)
-        except BlockingIOError:
-            return False
-        if data:
-            self._received(data)
-        else:
-            self.close()
-            self._hung_up()
-        return bool(data)
-
-    def close(self) -> None:
-        if not self.closed.is_set():
-            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
-            self._pipe.close()
-            self.closed.set()
-
-
-class _Input:
-    """The pipe that the child reads from."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._rest = memoryview(b"")
-        os.set_blocking(pipe.fileno(), False)
-
-    def write(self, data: bytes) -> None:
-        self._rest = memoryview(data)
-        asyncio.get_running_loop().add_writer(self._pipe.fileno(), self._ready)
-
-    def _ready(self) -> None:
-        try:
-            self._rest = self._rest[os.write(self._pipe.fileno(), self._rest[:_CHUNK]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self._rest = memoryview(b"")
-        if not self._rest:
-            self.close()
-
-    def close(self) -> None:
-        if not self._pipe.closed:
-            asyncio.get_running_loop().remove_writer(self._pipe.fileno())
-            self._pipe.close()
 
 
 class _Capture(Child):
@@ -284,15 +223,34 @@ AnyChild = TypeVar("AnyChild", bound=Child)
 async def started(launch: Launch, child: AnyChild) -> AsyncGenerator[AnyChild]:
     """Hold a running child; on the way out it and its descendants are killed and reaped."""
     mark = secrets.token_hex(16)
-    # Shielded: a start that is given up half-way would leave a child that nobody knows.
-    with CancelScope(shield=True):
-        await asyncio.get_running_loop().run_in_executor(_STARTER, child.start, launch, mark)
+    loop = asyncio.get_running_loop()
+    # A start that is given up half-way would leave a child that nobody knows.
+    starting = loop.run_in_executor(_STARTER, child.start, launch, mark)
+    given_up = await _to_the_end(starting)
+    starting.result()
     try:
         child.connect()
+        if given_up is not None:
+            raise given_up
         yield child
     finally:
-        with CancelScope(shield=True):
-            await _end(child, mark)
+        ending = loop.create_task(_end(child, mark))
+        given_up = await _to_the_end(ending)
+        ending.result()
+        if given_up is not None:
+            raise given_up
+
+
+async def _to_the_end(running: asyncio.Future[None]) -> asyncio.CancelledError | None:
+    """Wait for it, whoever wants us to stop; return the wish, of scopes and of tasks alike."""
+    wish: asyncio.CancelledError | None = None
+    with CancelScope(shield=True):
+        while not running.done():
+            try:
+                await asyncio.wait((running,))
+            except asyncio.CancelledError as error:
+                wish = error
+    return wish
 
 
 async def _end(child: Child, mark: str) -> None:

@@ -19,7 +19,7 @@ from openfang.host.process import LaunchFailed
 from openfang.host.sandbox import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from openfang.host.household import Household
 
@@ -35,6 +35,8 @@ _MADE_OF: Final = frozenset(
 )
 _PACKAGE: Final = ("package.json", "pyproject.toml")
 _PACKAGE_DEPTH: Final = 4
+_MODULES: Final = "node_modules"
+_SCRIPTS: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py"})
 _HOPS: Final = 16
 _SHEBANG = re.compile(rb"\A#![ \t]*(\S+)(?:[ \t]+([^\n]*))?")
 _LONGEST_SHEBANG: Final = 512
@@ -57,14 +59,21 @@ def runtimes(program: Path, *, search: str, household: Household) -> Iterator[Mo
     for entry in dict.fromkeys(search.split(os.pathsep)):
         changed = _changed(entry)
         if changed and entry.startswith("/"):
-            yield from _folder_once(entry, changed, household)
+            shown = _folder_once(entry, changed, household)
+            yield from _believed(Path(entry), shown, household)
     waiting, seen = [program], set[Path]()
     while waiting and len(seen) < _HOPS:
         file = waiting.pop()
         if file not in seen and file.exists():
             seen.add(file)
-            yield from _around(file, household)
-            waiting.extend(_behind(file, search))
+            yield from _believed(file, _around(file, household), household)
+            behind = _behind(file, search)
+            waiting.extend(path for path in behind if household.may_lead(file, path))
+
+
+def _believed(start: Path, mounts: Iterable[Mount], household: Household) -> Iterator[Mount]:
+    """Leave out what a child could have led us to."""
+    return (mount for mount in mounts if household.may_lead(start, mount.source))
 
 
 def _whole(path: Path) -> Path:
@@ -117,8 +126,9 @@ def _prefix(folder: Path, household: Household) -> Iterator[Path]:
 
 def _elsewhere(environment: Path, household: Household) -> Iterator[Path]:
     """Give what a virtual environment uses and does not hold: its interpreter, linked packages."""
-    home = _HOME.search((environment / "pyvenv.cfg").read_text(errors="replace"))
-    if home and not is_system(real(Path(home[1]))):
+    settings = environment / "pyvenv.cfg"
+    home = _HOME.search(settings.read_text(errors="replace"))
+    if home and not is_system(real(Path(home[1]))) and household.may_lead(settings, Path(home[1])):
         yield from _prefix(real(Path(home[1])), household)
     for packages in environment.glob("lib/python*/site-packages"):
         for name in os.listdir(packages):  # noqa: PTH208 - names only, and many of them
@@ -129,7 +139,8 @@ def _elsewhere(environment: Path, household: Household) -> Iterator[Path]:
 def _linked(file: Path, household: Household) -> Iterator[Path]:
     for line in file.read_text(errors="replace").splitlines():
         folder = real(Path(line.strip()))
-        if line.startswith("/") and folder.is_dir() and not _is_private(folder, household):
+        believed = household.may_lead(file, folder) and not _is_private(folder, household)
+        if line.startswith("/") and folder.is_dir() and believed:
             yield folder
 
 
@@ -146,12 +157,34 @@ def _around(file: Path, household: Household) -> Iterator[Mount]:
         yield Mount(real(place), file)
         return
     yield from _folder(file.parent, household)
+    yield from package(place, household)
+
+
+def is_script(path: Path) -> bool:
+    """Whether its name says that an interpreter runs it."""
+    return path.suffix in _SCRIPTS
+
+
+def package(place: Path, household: Household) -> Iterator[Mount]:
+    """Show the package that a file belongs to, and the folders where Node looks for others."""
+    found = next(_packages(place, household), None)
+    if found is not None:
+        yield Mount(found, found)
+    if place.suffix == ".py" or (found is None and not is_script(place)):
+        return
+    for folder in place.parents:
+        modules = folder if folder.name == _MODULES else folder / _MODULES
+        believed = household.may_lead(modules, modules)
+        if modules.is_dir() and believed and not household.is_hidden(real(modules)):
+            yield Mount(real(modules), modules)
+
+
+def _packages(place: Path, household: Household) -> Iterator[Path]:
     for folder in place.parents[:_PACKAGE_DEPTH]:
-        if household.is_shared(folder):
+        if _is_private(folder, household):
             return
         if any((folder / name).is_file() for name in _PACKAGE):
-            yield Mount(folder, folder)
-            return
+            yield folder
 
 
 def _behind(file: Path, search: str) -> Iterator[Path]:

@@ -18,9 +18,10 @@ from openfang.host.network import can_make_networks
 from openfang.host.process import LaunchFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from openfang.host.process import Launch
+    from openfang.host.witness import Sight
 
 Mode: TypeAlias = Literal["auto", "required", "off"]
 
@@ -30,6 +31,11 @@ _NAMESPACES: Final = (
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
 _NO_NESTING: Final = "--disable-userns"
+_LAYERS: Final = (
+    *("files", "processes", "messages", "network", "privileges"),
+    *("nested namespaces", "system calls"),
+)
+_UNSEEN: Final = "the child could not be looked at"
 _INSTALL: Final = "install bubblewrap (apt install bubblewrap), and check: openfang doctor"
 
 
@@ -137,12 +143,14 @@ def command_line(
 ) -> tuple[str, ...]:
     """Give the command that starts `argv` confined. Nothing secret is in it: variables are not."""
     network = () if isinstance(confinement.network, Handed) else ("--unshare-net",)
+    places = _places(confinement)
     return (
         bubblewrap.program,
         *_NAMESPACES,
         *bubblewrap.options,
         *network,
-        *(word for place in _places(confinement) for word in place),
+        *(word for place in places for word in place),
+        *(word for place in _empty(places) for word in ("--remount-ro", place)),
         *("--chdir", str(_start(confinement))),
         "--",
         *_inside(argv, confinement.network),
@@ -155,16 +163,35 @@ def _inside(argv: Sequence[str], network: Network) -> Sequence[str]:
 
 def _places(confinement: Confinement) -> list[tuple[str, ...]]:
     """Order what is mounted: outer before inner; of two at one place, the last one named."""
-    mounts = {mount.place.parts: mount for mount in (*confinement.mounts, *_own(confinement))}
-    needed = [mount for mount in mounts.values() if _is_needed(mount, mounts, confinement.masks)]
+    mounts = {mount.place: mount for mount in (*confinement.mounts, *_own(confinement))}
+    shown = dict[Path, Mount]()
+    for place in sorted(mounts, key=_depth):
+        if _is_needed(mounts[place], shown, confinement.masks):
+            shown[place] = mounts[place]
     links = (*confinement.links, Link(str(confinement.tmp), _TMP))
-    words = {link.place: _link(link) for link in links if not _shown(link, needed)}
-    for mount in needed:
-        words |= dict(_masked(mount, confinement.masks))
-    words |= {mount.place: _bind(mount) for mount in needed}
+    words = {link.place: _link(link) for link in links if not _shown(link, shown)}
+    masked = dict(_masked(shown, confinement.masks))
+    words |= dict(_pinned(shown, masked))
+    words |= masked
+    words |= {place: _bind(mount) for place, mount in shown.items()}
     words[Path("/proc")] = ("--proc", "/proc")
     words[Path("/dev")] = ("--dev", "/dev")
-    return [words[place] for place in sorted(words, key=lambda place: len(place.parts))]
+    return [words[place] for place in sorted(words, key=_depth)]
+
+
+def _depth(place: Path) -> int:
+    return len(place.parts)
+
+
+def _empty(places: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Give what lies on no disk: what is written there would be lost, so nobody may."""
+    mounted = set[str]()
+    for place in places:
+        mounted.add(place[-1])
+        if place[0] == "--tmpfs":
+            yield place[-1]
+    if "/" not in mounted:
+        yield "/"
 
 
 def _own(confinement: Confinement) -> Iterator[Mount]:
@@ -175,7 +202,8 @@ def _own(confinement: Confinement) -> Iterator[Mount]:
     yield from own
     places = [mount.place for mount in (*confinement.mounts, *own)]
     # Where nothing has to be mounted inside of it a link will do, and a link costs no time.
-    if _TMP not in places and any(within(place, _TMP) for place in places):
+    asked = any(within(_TMP, place) for place in places)
+    if not asked and any(within(place, _TMP) for place in places):
         yield Mount(confinement.tmp, _TMP, writable=True)
 
 
@@ -187,22 +215,65 @@ def _link(link: Link) -> tuple[str, ...]:
     return ("--symlink", link.target, str(link.place))
 
 
-def _masked(mount: Mount, masks: Iterable[Mask]) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Find the masks inside of a mount, where the child would find what they hide."""
-    for mask in masks:
-        if mask.path != mount.source and within(mask.path, mount.source):
+def _masked(
+    shown: Mapping[Path, Mount], masks: Iterable[Mask]
+) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Find the masks inside of each mount, where the child would find what they hide."""
+    outer_first = sorted(masks, key=lambda mask: _depth(mask.path))
+    for mount in shown.values():
+        hidden = set[Path]()
+        for mask in outer_first:
+            if mask.path == mount.source or not within(mask.path, mount.source):
+                continue
             place = mount.place / mask.path.relative_to(mount.source)
-            empty = ("--tmpfs",) if mask.folder else ("--ro-bind", "/dev/null")
-            yield place, (*empty, str(place))
+            around = _around(place, shown, hidden)
+            if around is mount:
+                hidden.add(place)
+                yield place, _mask(mask, place)
 
 
-def _is_needed(
-    mount: Mount, mounts: Mapping[tuple[str, ...], Mount], masks: Iterable[Mask]
-) -> bool:
+def _mask(mask: Mask, place: Path) -> tuple[str, ...]:
+    return ("--tmpfs", str(place)) if mask.folder else ("--ro-bind", "/dev/null", str(place))
+
+
+def _around(
+    place: Path, shown: Mapping[Path, Mount], hidden: Collection[Path] = ()
+) -> Mount | None:
+    """Give the mount that the child would find a place in; nothing, where that is hidden."""
+    for folder in place.parents:
+        if folder in shown:
+            return shown[folder]
+        if folder in hidden:
+            return None
+    return None
+
+
+def _pinned(
+    shown: Mapping[Path, Mount], masked: Collection[Path]
+) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Lay every folder above a place of its own, up to where the child may write, onto itself.
+
+    The child cannot rename what something is mounted on. Or it could move what lies around a mask,
+    or around what it may only read, and find it unguarded at its next start.
+    """
+    for place in (*masked, *shown):
+        mount = _around(place, shown, masked)
+        if mount is None or not mount.writable or not _same(mount, place, shown):
+            continue
+        for folder in place.parents[: len(place.parts) - len(mount.place.parts) - 1]:
+            pinned = mount.source / folder.relative_to(mount.place)
+            yield folder, _bind(Mount(pinned, folder, writable=True))
+
+
+def _same(outer: Mount, place: Path, shown: Mapping[Path, Mount]) -> bool:
+    """Whether a place is what lies there in the outer mount, and not something from elsewhere."""
+    inner = shown.get(place)
+    return inner is None or inner.source == outer.source / place.relative_to(outer.place)
+
+
+def _is_needed(mount: Mount, shown: Mapping[Path, Mount], masks: Iterable[Mask]) -> bool:
     """Whether no outer mount shows the same already; each mount costs time at every start."""
-    parts = mount.place.parts
-    around = (mounts.get(parts[:length]) for length in range(len(parts) - 1, 0, -1))
-    outer = next(filter(None, around), None)
+    outer = _around(mount.place, shown)
     if outer is None or any(within(mount.place, mask.path) for mask in masks):
         return True
     # A link on the way to this place is seen there, and leads to where the source is mounted.
@@ -215,8 +286,8 @@ def _shows(outer: Mount, inner: Mount) -> bool:
     return there == inner.source and outer.writable == inner.writable
 
 
-def _shown(link: Link, mounts: Iterable[Mount]) -> bool:
-    return any(within(link.place, mount.place) for mount in mounts)
+def _shown(link: Link, places: Iterable[Path]) -> bool:
+    return any(within(link.place, place) for place in places)
 
 
 def _start(confinement: Confinement) -> Path:
@@ -248,19 +319,30 @@ def choose(mode: Mode, found: Available) -> Bubblewrap | Bare:
             return Bare(f"there is no sandbox here: {found.reason}")
 
 
-def active_layers(chosen: Bubblewrap | Bare, network: Network) -> tuple[Layer, ...]:
-    """Say what stands between a child and the machine, and what does not."""
+def active_layers(
+    chosen: Bubblewrap | Bare, network: Network, sight: Sight | None
+) -> tuple[Layer, ...]:
+    """Say what stands between a running child and the machine, and what does not.
+
+    What was asked for counts only as far as it was seen; of a child that could not be looked at
+    nothing is claimed.
+    """
     if isinstance(chosen, Bare):
-        names = ("files", "processes", "network", "nested namespaces")
-        return tuple(Layer(name, present=False, detail=chosen.reason) for name in names)
-    way_out = "none" if network is None else "only the guarded egress"
-    nesting = _NO_NESTING in chosen.options
-    return (
-        Layer("files", present=True, detail="own root, by bubblewrap"),
-        Layer("processes", present=True, detail="own process namespace"),
-        Layer("network", present=True, detail=way_out),
-        Layer("nested namespaces", present=nesting, detail="" if nesting else "not forbidden"),
-        Layer("system calls", present=False, detail="no filter is in use"),
+        return tuple(Layer(name, present=False, detail=chosen.reason) for name in _LAYERS)
+    if sight is None:
+        return tuple(Layer(name, present=False, detail=_UNSEEN) for name in _LAYERS)
+    found = {
+        "files": ("mnt" in sight.own, "a root and a home of its own, by bubblewrap"),
+        "processes": ("pid" in sight.own, "a process namespace of its own"),
+        "messages": ("ipc" in sight.own, "no shared memory or queues with others"),
+        "network": ("net" in sight.own, "none" if network is None else "only the guarded egress"),
+        "privileges": (not (sight.capable or sight.may_gain), "none, and none to be gained"),
+        "nested namespaces": (_NO_NESTING in chosen.options, "forbidden"),
+        "system calls": (sight.filtered, "filtered"),
+    }
+    return tuple(
+        Layer(name, present=present, detail=detail if present else "not in force")
+        for name, (present, detail) in found.items()
     )
 
 

@@ -176,6 +176,15 @@ class SecretStore:
         with _locked(self.home):
             self._write({**self._read(), name: sealed})
 
+    def replace(self, name: str, value: str) -> bool:
+        """Put another value in the place of a secret, if it is still there; say whether it was."""
+        sealed = self._seal(_checked(name), value)
+        with _locked(self.home):
+            held = self._read()
+            if name in held:
+                self._write({**held, name: sealed})
+            return name in held
+
     def get(self, name: str) -> str:
         """Read a secret."""
         sealed = self._read().get(name)
@@ -222,7 +231,7 @@ class SecretStore:
         except (InvalidTag, ValueError) as error:
             raise SecretsError(
                 f"The secret {name!r} in {self.path} is not as it was stored: it was changed",
-                way_out=f"restore {self.path.name} from a backup, or store the secret again",
+                way_out=f"restore {self.path.name} from a backup, or move it away",
             ) from error
 
     def _read(self) -> Mapping[str, str]:

@@ -97,6 +97,11 @@ class Registry:
         """Look a tool up by canonical id, wire name or alias."""
         return self._state.snapshot.index.get(name)
 
+    def remembered(self, prefix: str) -> list[str]:
+        """Give the definitions, as JSON, of all accepted tools whose ids begin so, here or not."""
+        pins = self._state.pins.items()
+        return [pin.definition for id_, pin in pins if id_.startswith(prefix) and pin.accepted]
+
     def subscribe(self, subscriber: Subscriber) -> Callable[[], object]:
         """Call it after each change; the answer ends that."""
         ticket = object()

@@ -20,23 +20,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import orjson
 
-from openfang.safety.patterns import Pattern, compile_pattern, contained, escape
+from openfang.safety.known import Known, encoded
+from openfang.safety.patterns import Pattern, compile_pattern, contained
 from openfang.safety.personal import PERSONAL
-from openfang.safety.shapes import NAME, NAMED, NEEDLESS, NUMBERS, SHAPES
+from openfang.safety.scan import Scan, Span
+from openfang.safety.shapes import SHAPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 _KEY_BYTES = range(16, 65)
-_SHORTEST_VALUE = 6
 _DIGEST_BYTES = 6
 
-_MEMBER = compile_pattern(rf"\A{NAME}\z")
 _TOKEN = compile_pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _QUOTE = ord('"')
 _DIGITS = b"-0123456789"
@@ -62,14 +62,6 @@ class Redacted(NamedTuple):
     found: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Span:
-    start: int
-    rank: int
-    end: int
-    kind: str
-
-
 @dataclass(frozen=True, slots=True)
 class _Edit:
     start: int
@@ -87,112 +79,16 @@ class _Value:
     name: bytes = b""
 
 
-_MARK = compile_pattern(r"\A\[redacted:[a-z_]+:[0-9a-f]{12}\]\z")
-
-
-def _is_mark(text: bytes) -> bool:
-    return contained(_MARK, text)
-
-
-def _has_digit(secret: bytes) -> bool:
-    return any(byte in b"0123456789" for byte in secret)
-
-
-def _is_random(secret: bytes) -> bool:
-    """Whether it is no name of a variable: those have neither digits nor capitals together."""
-    return _has_digit(secret) or not secret.islower()
-
-
-def _is_filled_in(secret: bytes) -> bool:
-    """Whether it is no placeholder: `***`, `${PASSWORD}`, `{password}`, `%s`."""
-    return bool(secret.strip(b"*")) and secret[:1] not in (b"$", b"{", b"%")
-
-
-_LOOK_AGAIN: dict[str, Callable[[bytes], bool]] = {
-    "bearer_token": _has_digit,
-    "openai_key": _has_digit,
-    "openfang_key": _is_random,
-    "url_password": _is_filled_in,
-}
-
-
-class _Scan:
-    """Patterns that are tried one by one, behind a single one that says whether any can match."""
-
-    __slots__ = ("_any", "_anything", "_each", "_values", "names")
-
-    def __init__(
-        self,
-        table: Iterable[tuple[str, str]],
-        values: Iterable[bytes] = (),
-        *,
-        names: bool = False,
-    ) -> None:
-        rows = (*table, *NAMED, *NUMBERS) if names else tuple(table)
-        self.names = names
-        self._values = tuple(values)
-        self._each: tuple[tuple[str, Pattern], ...] = tuple(
-            (kind, compile_pattern(pattern)) for kind, pattern in rows
-        )
-        patterns = [*(pattern for _, pattern in rows), *map(escape, self._values), NEEDLESS]
-        self._anything = "|".join(patterns)
-        self._any = compile_pattern(self._anything, groups=False)
-
-    def joined(self, pattern: str) -> Pattern:
-        """Make the pattern that finds whatever `possible` or another one finds."""
-        return compile_pattern(f"{self._anything}|{pattern}", groups=False)
-
-    def possible(self, text: bytes) -> bool:
-        """Whether there may be a secret, in text or in JSON."""
-        return contained(self._any, text)
-
-    def spans(self, text: bytes) -> list[_Span]:
-        """Find all secrets, those that overlap too, in order."""
-        if not self.possible(text):
-            return []
-        found = [*self.known(text), *self._shaped(text)]
-        return sorted(span for span in found if not _is_mark(text[span.start : span.end]))
-
-    def member(self, name: bytes, text: bytes, kind: str) -> list[_Span]:
-        """Find the secrets in a member's value, which its name may give away."""
-        before = name + b'":"' if name else b""
-        cut = len(before)
-        spans = [
-            _Span(max(span.start - cut, 0), span.rank, span.end - cut, span.kind)
-            for span in self.spans(before + text)
-            if span.end > cut
-        ]
-        if self.names and text and contained(_MEMBER, name) and not _is_mark(text):
-            spans.append(_Span(0, len(self._each), len(text), kind))
-        return sorted(spans)
-
-    def known(self, text: bytes) -> Iterator[_Span]:
-        """Find the known values."""
-        for value in self._values:
-            start = text.find(value)
-            while start >= 0:
-                yield _Span(start, 0, start + len(value), "known_value")
-                start = text.find(value, start + 1)
-
-    def _shaped(self, text: bytes) -> Iterator[_Span]:
-        for rank, (kind, pattern) in enumerate(self._each, 1):
-            look_again = _LOOK_AGAIN.get(kind)
-            for match in pattern.finditer(text):
-                start, end = match.span(1)
-                if look_again is None or look_again(text[start:end]):
-                    yield _Span(start, rank, end, kind)
-
-
 class _Pending:
     """Known values in JSON text for which the smallest value around them is still looked for."""
 
     __slots__ = ("_ahead", "_passed")
 
-    def __init__(self, spans: Iterable[_Span]) -> None:
+    def __init__(self, spans: Iterable[Span]) -> None:
         self._ahead = [*_merged(sorted(spans))][::-1]
-        self._passed: list[_Span] = []
+        self._passed: list[Span] = []
 
-    def take(self, start: int, end: int) -> _Span | None:
+    def take(self, start: int, end: int) -> Span | None:
         """Take out what lies between, and return the first. The ends must not go back."""
         while self._ahead and self._ahead[-1].end <= end:
             self._passed.append(self._ahead.pop())
@@ -202,37 +98,58 @@ class _Pending:
         return taken
 
 
+class _Book:
+    """What is looked for while nothing more is learnt, and how each known value is spelled."""
+
+    __slots__ = ("_either", "named", "plain", "text")
+
+    def __init__(self, known: Known) -> None:
+        self.plain = known.spelled()
+        self.text = Scan(SHAPES, self.plain)
+        self.named = Scan(SHAPES, self.plain, names=True)
+        self._either: Pattern | None = None
+
+    @property
+    def either(self) -> Pattern:
+        """Secrets and personal data in one; most commands look at no result."""
+        if self._either is None:
+            self._either = self.text.joined(PERSONAL)
+        return self._either
+
+
 class Redactor:
     """Replaces secrets by marks that hold a keyed digest, so that equal secrets can be told."""
 
-    __slots__ = ("_either", "_key", "_named", "_plain", "_text")
+    __slots__ = ("_book", "_key", "_known", "_learning")
 
     def __init__(self, key: bytes, values: Iterable[str] = ()) -> None:
         if len(key) not in _KEY_BYTES:
             raise ValueError(f"A redaction key has 16 to 64 bytes, not {len(key)}")
         self._key = key
-        self._plain: dict[bytes, bytes] = {}
-        self.learn(values)
+        self._learning = Lock()
+        self._known = Known().learnt(values)
+        self._book = _Book(self._known)
 
-    def learn(self, values: Iterable[str]) -> None:
-        """Know these values as well, from now on."""
-        self._plain |= {
-            spelled: _encode(value)
-            for value in values
-            if len(value) >= _SHORTEST_VALUE
-            for spelled in _spellings(value)
-        }
-        self._text = _Scan(SHAPES, self._plain)
-        self._named = _Scan(SHAPES, self._plain, names=True)
-        self._either: Pattern | None = None
+    def learn(self, values: Iterable[str], owner: str = "") -> None:
+        """Know these values as well, from now on; of an owner's, those of the last two times.
+
+        It takes a while: use it in a thread where others wait.
+        """
+        with self._learning:
+            known = self._known.learnt(values, owner)
+            if known.values != self._known.values:
+                book = _Book(known)
+                _ = book.either
+                self._book = book
+            self._known = known
 
     def text(self, text: str) -> Redacted:
         """Replace secrets that are known by shape or value. A list or object in JSON stays JSON."""
-        return self._redact(text, self._text, '{["')
+        return self._redact(text, self._book.text, '{["')
 
     def json_text(self, text: str, *, names: bool = True) -> Redacted:
         """Replace these, and what a JSON member's name calls a secret. JSON stays JSON."""
-        return self._redact(text, self._named if names else self._text, "")
+        return self._redact(text, self._book.named if names else self._book.text, "")
 
     def tree(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
         """Replace what `text` replaces in JSON that has been read: the same object if nothing."""
@@ -246,12 +163,10 @@ class Redactor:
 
     def is_plain(self, source: bytes) -> bool:
         """Whether one look is enough to see that it holds neither secrets nor personal data."""
-        if self._either is None:  # most commands look at no result
-            self._either = self._text.joined(PERSONAL)
-        return not contained(self._either, source)
+        return not contained(self._book.either, source)
 
-    def _redact(self, text: str, scan: _Scan, opening: str) -> Redacted:
-        source = _encode(text)
+    def _redact(self, text: str, scan: Scan, opening: str) -> Redacted:
+        source = encoded(text)
         if not scan.possible(source):
             return Redacted(text)
         if _is_json(text, opening):
@@ -260,7 +175,7 @@ class Redactor:
             clean, found = self._replaced(source, scan.spans(source))
         return Redacted(_decode(clean), found) if found else Redacted(text)
 
-    def _edits(self, source: bytes, scan: _Scan) -> list[_Edit]:
+    def _edits(self, source: bytes, scan: Scan) -> list[_Edit]:
         pending = _Pending(scan.known(source))
         edits: list[_Edit] = []
         for value in _values(source):
@@ -276,7 +191,7 @@ class Redactor:
         around = pending.take(0, len(source))
         return [self._whole(_Value(0, len(source)), around, source)] if around else edits
 
-    def _leaf(self, value: _Value, source: bytes, scan: _Scan) -> _Edit | None:
+    def _leaf(self, value: _Value, source: bytes, scan: Scan) -> _Edit | None:
         token = source[value.start : value.end]
         if token[0] == _QUOTE:
             text = _read(token)
@@ -285,13 +200,13 @@ class Redactor:
         spans = scan.member(value.name, token, "named_number") if token[0] in _DIGITS else []
         if not spans:
             return None
-        return self._whole(value, _Span(value.start, 0, value.end, spans[0].kind), source)
+        return self._whole(value, Span(value.start, 0, value.end, spans[0].kind), source)
 
-    def _whole(self, value: _Value, span: _Span, source: bytes) -> _Edit:
+    def _whole(self, value: _Value, span: Span, source: bytes) -> _Edit:
         finding = self._finding(span, source[span.start : span.end])
         return _Edit(value.start, value.end, f'"{finding.mark}"'.encode(), (finding,))
 
-    def _replaced(self, source: bytes, spans: list[_Span]) -> tuple[bytes, tuple[Finding, ...]]:
+    def _replaced(self, source: bytes, spans: list[Span]) -> tuple[bytes, tuple[Finding, ...]]:
         edits: list[_Edit] = []
         for span in _merged(spans):
             finding = self._finding(span, source[span.start : span.end])
@@ -299,21 +214,21 @@ class Redactor:
             edits.append(_Edit(span.start, span.end, mark.encode(), (finding,)))
         return _applied(source, edits)
 
-    def _finding(self, span: _Span, secret: bytes) -> Finding:
-        plain = self._plain.get(secret, secret)
+    def _finding(self, span: Span, secret: bytes) -> Finding:
+        plain = self._book.plain.get(secret, secret)
         digest = blake2b(plain, key=self._key, digest_size=_DIGEST_BYTES)
         return Finding(span.kind, digest.hexdigest())
 
 
-_ANYWHERE = _Scan(SHAPES)
+_ANYWHERE = Scan(SHAPES)
 
 
 def looks_secret(text: str) -> bool:
     """Whether anything in the text has the shape of a credential."""
-    return bool(_ANYWHERE.spans(_encode(text)))
+    return bool(_ANYWHERE.spans(encoded(text)))
 
 
-def _merged(spans: list[_Span]) -> Iterator[_Span]:
+def _merged(spans: list[Span]) -> Iterator[Span]:
     """Join what overlaps; the first keeps its kind."""
     if not spans:
         return
@@ -321,29 +236,11 @@ def _merged(spans: list[_Span]) -> Iterator[_Span]:
     for span in spans[1:]:
         if span.start < current.end:
             end = max(span.end, current.end)
-            current = _Span(current.start, current.rank, end, current.kind)
+            current = Span(current.start, current.rank, end, current.kind)
         else:
             yield current
             current = span
     yield current
-
-
-def _spellings(value: str) -> set[bytes]:
-    """Write a value as text, as JSON with and without escapes, and as part of a URL."""
-    shown = json.dumps(value, ensure_ascii=False)[1:-1]
-    escaped = json.dumps(value)[1:-1]
-    inside = json.dumps(shown, ensure_ascii=False)[1:-1]
-    in_url = quote(_encode(value), safe="")
-    spellings = (value, shown, escaped, inside, in_url, _compact(value))
-    return {_encode(spelled) for spelled in spellings if len(spelled) >= _SHORTEST_VALUE}
-
-
-def _compact(value: str) -> str:
-    """Write a value that is JSON as it comes out when somebody has read it and written it again."""
-    try:
-        return orjson.dumps(orjson.loads(value)).decode()
-    except ValueError:
-        return value
 
 
 def _is_json(text: str, opening: str) -> bool:
@@ -380,11 +277,11 @@ def _values(source: bytes) -> Iterator[_Value]:
 def _read(token: bytes) -> bytes:
     if b"\\" not in token:
         return token[1:-1]
-    return _encode(json.loads(_decode(token)))
+    return encoded(json.loads(_decode(token)))
 
 
 def _written(text: bytes, like: bytes) -> bytes:
-    return _encode(json.dumps(_decode(text), ensure_ascii=like.isascii()))
+    return encoded(json.dumps(_decode(text), ensure_ascii=like.isascii()))
 
 
 def _applied(source: bytes, edits: list[_Edit]) -> tuple[bytes, tuple[Finding, ...]]:
@@ -395,10 +292,6 @@ def _applied(source: bytes, edits: list[_Edit]) -> tuple[bytes, tuple[Finding, .
         done = edit.end
     found = tuple(finding for edit in edits for finding in edit.found)
     return b"".join((*pieces, source[done:])), found
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _decode(text: bytes) -> str:

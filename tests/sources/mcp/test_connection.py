@@ -166,6 +166,20 @@ async def test_what_was_found_out_is_remembered_for_the_next_time() -> None:
     assert lines == [("peer", "line 0")] * 2
 
 
+@pytest.mark.requirement("C3.7")
+async def test_a_server_that_ends_before_it_reads_anything_is_started_once(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    code = f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(4)"
+    argv = (sys.executable, "-I", "-S", "-c", code)
+    reached = Stdio(argv=argv, cwd=Path("/"), environment={"PATH": "/usr/bin:/bin"})
+    reach = Reach(client=US, capabilities={}, complained=lambda _name, _line: None)
+    for count in (1, 2):
+        with pytest.raises(Lost, match="exit code 4"):
+            async with reach(ServerSpec(name="peer", reached=reached), Alone()):
+                pass
+        assert await anyio.Path(starts).read_text() == "x" * count
+
+
 @pytest.mark.requirement("C3.4")
 async def test_all_pages_are_listed_with_unknown_fields() -> None:
     async with connected("handshake", "pages=4") as connection:

@@ -45,12 +45,18 @@ def encode_value(text: str) -> str:
 
 
 def decode_value(value: str) -> str:
-    """Read a header's value back; ValueError when it claims to be base64 and is not."""
+    """Read a header's value back; ValueError when it claims to be base64 and is not.
+
+    There is one way to write a text: two values that differ never mean the same.
+    """
     match = _ENCODED.fullmatch(value)
     if match is None:
         return value
     try:
-        return b64decode(match[1], validate=True).decode()
+        text = b64decode(match[1], validate=True)
+        if b64encode(text).decode() != match[1]:
+            raise ValueError(f"{value!r} is base64 in a form of its own")
+        return text.decode()
     except (binascii.Error, UnicodeError) as error:
         raise ValueError(f"{value!r} is not base64 of UTF-8") from error
 
@@ -123,13 +129,18 @@ def _marked(schema: object) -> Iterator[tuple[Path, object, object]]:
 def _below(fields: dict[str, object], path: Path | None) -> Iterator[tuple[object, Path | None]]:
     """Give what a schema holds. Names of properties are names, never keywords."""
     for key, value in fields.items():
-        if key == "properties" and isinstance(value, dict):
+        if key in _NAMES and isinstance(value, dict):
+            way = path if key == "properties" else None
             for name, inner in cast("dict[str, object]", value).items():
-                yield inner, None if path is None else (*path, name)
+                yield inner, None if way is None else (*way, name)
         elif key not in _DATA:
             yield value, None
 
 
+# Under these stand schemas by names, which may be those of keywords.
+_NAMES: Final = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+)
 # Under these stand examples and values, in which nothing is a schema.
 _DATA: Final = frozenset({"const", "default", "enum", "examples", MARK})
 

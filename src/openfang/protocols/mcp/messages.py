@@ -6,6 +6,7 @@ revision (2025-03-26) allows.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 Id: TypeAlias = int | str
 MAX_MESSAGE: Final = 48_000_000
 MAX_BATCH: Final = 1000
-MAX_CONTAINERS: Final = 4_000_000
+MAX_VALUES: Final = 2_000_000
 _LONGEST_ID: Final = 256
 _SHOWN: Final = 2000
+_EDGE: Final = 512
+_ID = re.compile(rb'"id" ?: ?"?([0-9]{1,15})"?[,} ]')
+_BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,9 @@ def read(value: object) -> list[Message]:
 
 
 def read_one(value: object) -> Message:
-    """Read one decoded message."""
+    """Read one decoded message, or what is left of it."""
+    if isinstance(value, Malformed):
+        return value
     if not isinstance(value, dict):
         return Malformed(f"{_kind(value)} is not a message")
     message = cast("dict[str, Any]", value)
@@ -138,13 +144,60 @@ def decode(data: bytes | bytearray) -> object:
 
     A megabyte of brackets becomes a hundred of objects: there is a limit to them.
     """
-    if len(data) > MAX_CONTAINERS and data.count(b"[") + data.count(b"{") > MAX_CONTAINERS:
-        raise ValueError(f"The message holds more than {MAX_CONTAINERS} lists and objects")
+    if len(data) > MAX_VALUES:
+        _check_values(data)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        text = bytes(data).decode(errors="replace").removeprefix("\ufeff")
+        text = _repaired(data)
+        if text is None:
+            raise
         return orjson.loads(text)
+
+
+def salvage(data: bytes | bytearray) -> object:
+    """Decode, or find out whose answer it was that cannot be; None when nothing tells.
+
+    Whoever waits for it hears of it at once, and not when patience has run out.
+    """
+    try:
+        return decode(data)
+    except ValueError as error:
+        number = _answered(data)
+        return None if number is None else Malformed(f"not in JSON ({error})", number)
+
+
+def _answered(data: bytes | bytearray) -> int | None:
+    """Look for an id where messages have it: at one of the ends."""
+    if b'"method"' in data[:_EDGE]:
+        return None
+    found = _ID.search(data, 0, _EDGE) or _ID.search(data, max(0, len(data) - _EDGE))
+    return int(found[1]) if found else None
+
+
+def _repaired(data: bytes | bytearray) -> str | None:
+    """Replace what is not UTF-8; None if that is not what was wrong."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="replace").removeprefix("\ufeff")
+    return data.decode().removeprefix("\ufeff") if data.startswith(_BOM) else None
+
+
+def _check_values(data: bytes | bytearray) -> None:
+    """Count what would become an object; text may hold as many commas and brackets as it likes."""
+    quotes = data.count(b'"') - data.count(b'\\"')
+    if quotes // 2 <= MAX_VALUES:
+        if _marks(data) <= MAX_VALUES:
+            return
+        outside = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
+        if sum(map(_marks, outside)) <= MAX_VALUES:
+            return
+    raise ValueError(f"The message holds more than {MAX_VALUES} values")
+
+
+def _marks(data: bytes | bytearray) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _plain(value: object) -> object:

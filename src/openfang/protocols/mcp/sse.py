@@ -9,6 +9,8 @@ from typing import Final
 from openfang.protocols.mcp.messages import MAX_MESSAGE
 
 _LINE_END = re.compile(rb"\r\n?|\n")
+_BLANK_LINES = re.compile(rb"[\r\n]{3,}")
+_RUNS: Final = (b"\n\n\n", b"\r\r\r", b"\r\n\r\n\r\n")
 _BOM: Final = b"\xef\xbb\xbf"
 _LONGEST_ID: Final = 4096
 _LONGEST_RETRY: Final = 9
@@ -53,6 +55,9 @@ class EventReader:
             return []
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        if any(run in chunk for run in _RUNS):
+            chunk = _BLANK_LINES.sub(b"\n\n", chunk)  # of many, one says as much
         events: list[Event] = []
         start = 0
         for end in _LINE_END.finditer(chunk):
@@ -60,7 +65,6 @@ class EventReader:
             self._take_line(events)
             start = end.end()
         self._keep(chunk[start:])
-        self._after_cr = chunk.endswith(b"\r")
         return events
 
     def _keep(self, part: bytes) -> None:

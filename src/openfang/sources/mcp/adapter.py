@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
+
 from openfang.core.ids import Kind
+from openfang.core.progress import Progress
 from openfang.core.results import Result, text_part
 from openfang.registry.classify import Declared, ForeignTool, classified_tool, classify
 from openfang.safety.schemas import MAX_SCHEMA_DEPTH
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.mcp")
 _KNOWN = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _LONGEST_NAME = 200
+_SHORT_NAME = 100
+_TOLD = 20
+# What one call of any tool may take; a server whose own limit is higher may take that.
+_USUAL_LIMIT = 60.0
 _LONGEST_TEXT = 100_000
 
 
@@ -34,40 +42,61 @@ def tools_of(
 ) -> list[Tool]:
     """Make tools of everything that is one; the rest is left out, told in the log and noted."""
     found: dict[str, Tool] = {}
+    problems: dict[str, str] = {}
     for number, entry in enumerate(listed):
         problem = _problem(entry)
         if problem:
-            _log.warning("%s lists a tool that cannot be used: %s", spec.name, problem)
-            if rejected is not None:
-                rejected[_shown(entry, number)] = problem
+            name = _shown(entry, number)
+            problems[name] = f"{name} {problem}"
             continue
         tool = _tool(spec, cast("Mapping[str, Any]", entry), rules)
         if tool.name in found:
-            _log.warning("%s lists %s twice; the first one counts", spec.name, tool.name)
+            problems[f"#{number + 1}"] = f"{tool.name} is listed twice; the first one counts"
         elif spec.shows(tool.name):
             found[tool.name] = tool
+    _tell(spec.name, problems)
+    if rejected is not None:
+        rejected.update(problems)
     return list(found.values())
+
+
+def _tell(server: str, problems: Mapping[str, str]) -> None:
+    """Put the first few into the log: a list may be wrong ten thousand times."""
+    for problem in islice(problems.values(), _TOLD):
+        _log.warning("%s lists a tool that cannot be used: %s", server, problem)
+    if len(problems) > _TOLD:
+        _log.warning("%s lists %d more of that kind", server, len(problems) - _TOLD)
 
 
 def _shown(entry: object, number: int) -> str:
     """What to call an entry that is no tool."""
     name = cast("dict[str, object]", entry).get("name") if isinstance(entry, dict) else None
-    return name[:_LONGEST_NAME] if isinstance(name, str) and name else f"#{number + 1}"
+    if not isinstance(name, str) or not name:
+        return f"#{number + 1}"
+    short = name[:_SHORT_NAME] + ("..." if len(name) > _SHORT_NAME else "")
+    return short if short.isprintable() else ascii(short)[1:-1]
 
 
 def _problem(entry: object) -> str:
     """Say what is wrong with an entry of the list, if anything is."""
     if not isinstance(entry, dict):
-        return "it is no object"
+        return "is no object"
     tool = cast("dict[str, object]", entry)
-    name, schema = tool.get("name"), tool.get("inputSchema")
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        return "it has no name"
-    if not isinstance(schema, dict):
-        return f"{name} has no inputSchema"
+    if problem := _name_problem(tool.get("name")):
+        return problem
+    if not isinstance(tool.get("inputSchema"), dict):
+        return "has no inputSchema"
     if measure(tool)[0] > MAX_SCHEMA_DEPTH:
-        return f"{name} is nested deeper than {MAX_SCHEMA_DEPTH} levels"
+        return f"is nested deeper than {MAX_SCHEMA_DEPTH} levels"
     return ""
+
+
+def _name_problem(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        return "has no name"
+    if len(name) > _LONGEST_NAME:
+        return f"has a name of {len(name)} characters, more than {_LONGEST_NAME}"
+    return "" if name.isprintable() else "has control characters in its name"
 
 
 def _tool(spec: ServerSpec, entry: Mapping[str, Any], rules: Rules) -> Tool:
@@ -86,13 +115,30 @@ def _tool(spec: ServerSpec, entry: Mapping[str, Any], rules: Rules) -> Tool:
     verdict = classify(foreign, trust=spec.trust, overrides=_stated(spec, override), rules=rules)
     return replace(
         classified_tool(foreign, verdict, trust=spec.trust),
-        description=f"[MCP:{spec.name}] {foreign.description}".rstrip(),
+        description=f"{_prefix(spec.name)}{foreign.description}".rstrip(),
         denied_tags=spec.denied_tags,
         enabled=override.enabled,
-        timeout=override.timeout,
+        timeout=_timeout(spec, override),
         lane=f"mcp:{spec.name}",
         at_once=spec.at_once,
     )
+
+
+def _prefix(server: str) -> str:
+    return f"[MCP:{server}] "
+
+
+def as_listed(server: str, definition: str) -> dict[str, Any]:
+    """Turn what is remembered of a tool back into what the server listed."""
+    entry: dict[str, Any] = orjson.loads(definition)
+    entry["description"] = f"{entry['description']} ".removeprefix(_prefix(server)).rstrip()
+    return entry
+
+
+def _timeout(spec: ServerSpec, override: Override) -> float | None:
+    if override.timeout is not None:
+        return override.timeout
+    return spec.timeout if spec.timeout > _USUAL_LIMIT else None
 
 
 def _stated(spec: ServerSpec, override: Override) -> Declared:
@@ -108,6 +154,16 @@ def _object(value: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
+def progress_of(params: Mapping[str, Any]) -> Progress:
+    """Take what a server says of its progress; what is no number counts as none."""
+    progress, total = _number(params.get("progress")), _number(params.get("total"))
+    return Progress(progress=progress or 0, total=total, message=_text(params.get("message")))
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def result_of(body: Mapping[str, Any]) -> Result:
     """Take a server's answer as it is; what has the wrong shape becomes text that says so."""
     content: object = body.get("content", [])
@@ -121,12 +177,18 @@ def result_of(body: Mapping[str, Any]) -> Result:
 
 
 def _parts(content: object) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(content, list):
-        return (text_part(f"The server answered with {type(content).__name__} as its content."),)
-    return tuple(_part(part) for part in cast("Sequence[object]", content))
+    if isinstance(content, list):
+        return tuple(_part(part) for part in cast("Sequence[object]", content))
+    if content is None:
+        return ()
+    return (text_part(f"[no list of parts, but:] {_json(content)}"),)
 
 
 def _part(part: object) -> Mapping[str, Any]:
     if isinstance(part, dict):
         return cast("dict[str, Any]", part)
-    return text_part(str(part))
+    return text_part(part if isinstance(part, str) else _json(part))
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Reply: TypeAlias = Callable[[bytes], Awaitable[None]]
 ASKED_AT_ONCE: Final = 16
 _REPLIES_AT_ONCE: Final = 64
+_DIGITS: Final = 18
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +38,12 @@ class Waiting:
     told: Told | None
     future: asyncio.Future[dict[str, Any]]
     sent: bool = field(default=False)
+    scope: CancelScope | None = field(default=None)
+
+    def exchange(self) -> CancelScope:
+        """Make the scope of an exchange of its own: it does not outlast the connection."""
+        self.scope = CancelScope()
+        return self.scope
 
     def line(self, params: Mapping[str, Any] | None) -> bytes:
         """Write the request; progress, if somebody listens, comes back by its id."""
@@ -98,6 +105,8 @@ class Dialogue:
             self.lost.set()
             for waiting in self._waiting.values():
                 self._fail(waiting, Lost(reason))
+                if waiting.scope is not None:
+                    waiting.scope.cancel()
 
     def heard(self, value: object, told: Told | None = None) -> None:
         """Take decoded JSON. `told` is the listener of the call whose own stream it came on."""
@@ -119,13 +128,16 @@ class Dialogue:
                 self._fail(self._find(number), BadAnswer(f"The server answered, but {reason}"))
 
     def _find(self, number: Id | None) -> Waiting | None:
-        """Find who waits. Some servers give a number back as a string."""
-        if isinstance(number, str):
-            number = int(number) if number.isascii() and number.isdigit() else None
-        waiting = self._waiting.get(number) if number is not None else None
+        waiting = self._numbered(number)
         if waiting is None or waiting.future.done():
             self.dropped += 1
         return waiting
+
+    def _numbered(self, given: object) -> Waiting | None:
+        """Find who waits. Some servers give a number back as a string."""
+        if isinstance(given, str) and len(given) <= _DIGITS and given.isascii():
+            given = int(given) if given.isdigit() else None
+        return self._waiting.get(given) if type(given) is int else None
 
     def _fail(self, waiting: Waiting | None, error: Exception) -> None:
         if waiting is not None and not waiting.future.done():
@@ -143,8 +155,7 @@ class Dialogue:
                 tell(self._peer.told, note.method, note.params)
 
     def _progress(self, params: Mapping[str, Any]) -> None:
-        token = params.get(PROGRESS_TOKEN)
-        waiting = self._waiting.get(token) if type(token) is int else None
+        waiting = self._numbered(params.get(PROGRESS_TOKEN))
         if waiting is not None and waiting.told is not None:
             tell(waiting.told, "notifications/progress", params)
         else:
@@ -218,6 +229,11 @@ class Carrier:
     def reason(self) -> str:
         """Why it is gone; empty while it is not."""
         return self._dialogue.reason
+
+    @property
+    def heeded(self) -> bool:
+        """Whether what we said can have ended it: no words end a server at an address."""
+        return False
 
     @property
     def dropped(self) -> int:

@@ -17,11 +17,11 @@ from openfang.sources.mcp.transport import Lost, NotSpoken
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from openfang.host.http import HttpClient
     from openfang.protocols.mcp.meta import ClientInfo
     from openfang.sources.mcp.greeting import Era
     from openfang.sources.mcp.spec import Http
     from openfang.sources.mcp.transport import Peer
+    from openfang.sources.mcp.wire import Asks
 
 _WAYS: Final = {
     "streamable": ("Streamable HTTP", open_streamable),
@@ -32,7 +32,7 @@ _WAYS: Final = {
 
 @asynccontextmanager
 async def find_http(  # noqa: PLR0913 - what a connection needs, and how to make one
-    http: HttpClient,
+    http: Asks,
     reached: Http,
     peer: Peer,
     *,

@@ -91,7 +91,7 @@ class Greeter:
         except AuthNeeded:
             raise
         except Lost as lost:
-            if self.transport.kind == "stdio":
+            if self.transport.heeded:
                 raise ProbeFatal(lost.reason) from lost
             raise
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from openfang.host.chatter import legible
 
 if TYPE_CHECKING:
     import random
 
-SLOW_PROBE_SECONDS = 5.0
-_GIVEN_UP_AFTER = 3
+SLOW_PROBE_SECONDS: Final = 5.0
+GIVEN_UP_AFTER: Final = 3
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+_LONGEST_ERROR: Final = 500
 
 
 class Status(Enum):
@@ -48,14 +51,28 @@ def answered(health: Health, seconds: float = 0.0) -> Health:
     return replace(health, status=status, failures=0, error=error)
 
 
-def failed(health: Health, error: str, *, connected: bool) -> Health:
-    """It did not; without a connection there is nothing left to be degraded."""
+def failed(health: Health, error: str) -> Health:
+    """It is connected, and did not do what it was asked to."""
     failures = health.failures + 1
-    given_up = not connected or failures >= _GIVEN_UP_AFTER
-    status = Status.UNHEALTHY if given_up else Status.DEGRADED
-    return Health(status=status, failures=failures, error=error)
+    return Health(status=_worse(failures), failures=failures, error=in_short(error))
+
+
+def lost(error: str, *, row: int, known: bool) -> Health:
+    """The connection is gone, for the `row`th time; what was never there is not just degraded."""
+    status = _worse(row) if known else Status.UNHEALTHY
+    return Health(status=status, failures=row, error=in_short(error))
 
 
 def wait_before(failures: int, chance: random.Random) -> float:
     """Seconds until the next attempt: doubling from 1 s to 60 s, with full jitter."""
     return chance.uniform(0.0, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, 10)))
+
+
+def in_short(error: str) -> str:
+    """Say in one legible line what a server may have said in a thousand."""
+    line = legible(" ".join(error[: 2 * _LONGEST_ERROR].split()))
+    return line if len(line) <= _LONGEST_ERROR else line[:_LONGEST_ERROR] + "..."
+
+
+def _worse(failures: int) -> Status:
+    return Status.UNHEALTHY if failures >= GIVEN_UP_AFTER else Status.DEGRADED

@@ -42,17 +42,20 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.host.http import HttpClient, Streaming
+    from openfang.host.http import Streaming
     from openfang.sources.mcp.spec import Http
+    from openfang.sources.mcp.wire import Asks
 
 _ACCEPT: Final = {"Accept": f"{JSON}, {EVENTS}", "Content-Type": JSON}
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,1024}")
 _BAD_REQUEST: Final = 400
 _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+_DOUBLED: Final = 10
 _LONGEST_RETRY: Final = 600.0
 _BARREN_STREAMS: Final = 5
 _GOODBYE: Final = 0.5
+_OPENING: Final = 2.0
 
 
 class StreamableTransport(Carrier):
@@ -68,6 +71,7 @@ class StreamableTransport(Carrier):
         self._version = ""
         self._modern = False
         self._session = ""
+        self._listening = anyio.Event()
 
     def speak(self, version: str) -> None:
         """Send the headers of this revision from now on."""
@@ -88,7 +92,8 @@ class StreamableTransport(Carrier):
         try:
             line = waiting.line(params)
             waiting.sent = True
-            await self._ask(waiting, line, {**self._headers(method, params), **(headers or {})})
+            with waiting.exchange():
+                await self._ask(waiting, line, {**self._headers(method, params), **(headers or {})})
             return await waiting.future
         except asyncio.CancelledError:
             self._withdraw(waiting)
@@ -100,14 +105,15 @@ class StreamableTransport(Carrier):
         """Tell the server something, by a POST of its own."""
         await self._reply(messages.notification(method, params), self._headers(method, params))
         if method == "notifications/initialized":
-            self._tasks.start_soon(self._listen)
+            await self._begin_listening()
 
     async def leave(self) -> None:
         """Tell the server that the session is over."""
-        if self._session and not self.reason:
+        held = self._session and not self.reason
+        self._dialogue.lose("The connection was closed")
+        if held:
             with CancelScope(shield=True), anyio.move_on_after(_GOODBYE):
                 await self._end_session()
-        self._dialogue.lose("The connection was closed")
 
     async def _end_session(self) -> None:
         try:
@@ -154,10 +160,11 @@ class StreamableTransport(Carrier):
         for event in events or ():
             if event.name != "message" or not event.data:
                 continue
-            try:
-                self._dialogue.heard(messages.decode(event.data), told)
-            except ValueError:
+            message = messages.salvage(event.data)
+            if message is None:
                 LOG.debug("%s sent an event that is not JSON", self.wire.shown)
+            else:
+                self._dialogue.heard(message, told)
         return events is not None
 
     async def _check(self, answer: Streaming) -> None:
@@ -182,7 +189,10 @@ class StreamableTransport(Carrier):
         """Go on reading a stream that ended before the answer, if it can be found again."""
         barren = 0
         while reader.last_id and not self._modern and barren < _BARREN_STREAMS:
-            await anyio.sleep(_pause(reader, 0))
+            # Some servers answer on the stream of their own in the meantime.
+            await asyncio.wait([waiting.future], timeout=_pause(reader, 0))
+            if waiting.future.done():
+                return
             before, reader = reader.last_id, reader.again()
             async with self._open_stream(before) as answer:
                 await self._read_until_answered(answer, reader, waiting)
@@ -201,6 +211,15 @@ class StreamableTransport(Carrier):
             check_stream(answer)
             yield answer
 
+    async def _begin_listening(self) -> None:
+        """Open the stream for the server's own messages before it has any reason to send one.
+
+        Else an answer that waits for its own stream to be taken up again could land on this one.
+        """
+        self._tasks.start_soon(self._listen)
+        with anyio.move_on_after(_OPENING):
+            await self._listening.wait()
+
     async def _listen(self) -> None:
         """Hear the server's own messages, for as long as it offers a stream for them."""
         barren, reader = 0, EventReader()
@@ -208,12 +227,15 @@ class StreamableTransport(Carrier):
             before, reader = reader.last_id, reader.again()
             try:
                 async with self._open_stream(before) as answer:
+                    self._listening.set()
                     while await self._read_some(answer, reader, None):
                         barren = 0
             except NotSpoken:
                 return
             except Lost as lost:
                 LOG.debug("%s: %s", self.wire.shown, lost)
+            finally:
+                self._listening.set()
             await anyio.sleep(_pause(reader, barren))
             barren += 1
 
@@ -236,7 +258,7 @@ class StreamableTransport(Carrier):
 
 def _pause(reader: EventReader, barren: int) -> float:
     """How long to wait before a stream is opened again: as long as asked, longer if in vain."""
-    backoff = min(_PAUSE * 2.0**barren, _LONGEST_PAUSE)
+    backoff = min(_PAUSE * 2.0 ** min(barren, _DOUBLED), _LONGEST_PAUSE)
     if reader.retry is None:
         return backoff
     asked = min(reader.retry, _LONGEST_RETRY)
@@ -245,7 +267,7 @@ def _pause(reader: EventReader, barren: int) -> float:
 
 @asynccontextmanager
 async def open_streamable(
-    http: HttpClient, reached: Http, peer: Peer
+    http: Asks, reached: Http, peer: Peer
 ) -> AsyncGenerator[StreamableTransport]:
     """Hold a connection to a server at an address; the first request is the first contact."""
     async with owned_tasks() as tasks:

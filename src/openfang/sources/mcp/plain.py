@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.host.http import HttpClient
+    from openfang.sources.mcp.dialogue import Waiting
     from openfang.sources.mcp.spec import Http
+    from openfang.sources.mcp.wire import Asks
 
 _HEADERS: Final = {"Accept": JSON, "Content-Type": JSON}
 
@@ -45,9 +46,8 @@ class PlainTransport(Carrier):
         """Ask, and read the one answer."""
         waiting = self._dialogue.begin(method, told)
         try:
-            async with self.wire.send("POST", _HEADERS, waiting.line(params)) as answer:
-                await check_status(answer)
-                self._dialogue.heard(await read_json(answer), told)
+            with waiting.exchange():
+                await self._ask(waiting, waiting.line(params))
             if not waiting.future.done():
                 raise NotSpoken(f"{self.wire.shown} did not answer {method}")
             return waiting.future.result()
@@ -63,12 +63,25 @@ class PlainTransport(Carrier):
         except Lost as lost:
             LOG.debug("%s was not told %s: %s", self.wire.shown, method, lost)
 
+    def leave(self) -> None:
+        """Fail what is under way: the connection is about to be closed."""
+        self._dialogue.lose("The connection was closed")
+
+    async def _ask(self, waiting: Waiting, line: bytes) -> None:
+        async with self.wire.send("POST", _HEADERS, line) as answer:
+            await check_status(answer)
+            self._dialogue.heard(await read_json(answer), waiting.told)
+
     async def _unasked(self, line: bytes) -> None:
         """There is no way to answer a server that only answers."""
 
 
 @asynccontextmanager
-async def open_plain(http: HttpClient, reached: Http, peer: Peer) -> AsyncGenerator[PlainTransport]:
+async def open_plain(http: Asks, reached: Http, peer: Peer) -> AsyncGenerator[PlainTransport]:
     """Hold what there is to hold of such a server."""
     async with owned_tasks() as tasks:
-        yield PlainTransport(Wire(http, reached), peer, tasks)
+        transport = PlainTransport(Wire(http, reached), peer, tasks)
+        try:
+            yield transport
+        finally:
+            transport.leave()

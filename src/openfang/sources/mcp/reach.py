@@ -9,16 +9,21 @@ from openfang.host.process import Launch, Limits
 from openfang.sources.mcp.connection import Connection, open_connection
 from openfang.sources.mcp.spec import Http, Stdio
 from openfang.sources.mcp.stdio import open_stdio
-from openfang.sources.mcp.transport import ProbeFatal
+from openfang.sources.mcp.transport import ProbeFatal, owned_tasks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from anyio.abc import TaskGroup
+
+    from openfang.host.http import HttpClient
     from openfang.protocols.mcp.meta import ClientInfo
     from openfang.sources.mcp.greeting import Era
+    from openfang.sources.mcp.oauth.sign_in import SignIns
     from openfang.sources.mcp.spec import ServerSpec
     from openfang.sources.mcp.transport import Peer
+    from openfang.sources.mcp.wire import Asks
 
 _CONNECTIONS: Final = 64
 
@@ -33,11 +38,13 @@ class Reach:
         capabilities: Mapping[str, Any],
         complained: Callable[[str, str], None],
         limits: Limits | None = None,
+        sign_ins: SignIns | None = None,
     ) -> None:
         self._client = client
         self._capabilities = capabilities
         self._complained = complained
         self._limits = limits or Limits()
+        self._sign_ins = sign_ins
         self._known: dict[str, tuple[object, str, Era]] = {}
 
     def __call__(self, spec: ServerSpec, peer: Peer) -> AbstractAsyncContextManager[Connection]:
@@ -93,8 +100,9 @@ class Reach:
         # A pool for each: no server waits for another's, and all of it ends with the connection.
         async with (
             HttpClient(connections=_CONNECTIONS) as http,
+            owned_tasks() as tasks,
             find_http(
-                http,
+                self._signed(name, reached, http, tasks),
                 reached,
                 peer,
                 client=self._client,
@@ -104,6 +112,13 @@ class Reach:
         ):
             self._remember(name, reached, connection)
             yield connection
+
+    def _signed(self, name: str, reached: Http, http: HttpClient, tasks: TaskGroup) -> Asks:
+        """Let the client send what the server knows us by, if there is anything."""
+        from openfang.sources.mcp.oauth.signed import Signed  # noqa: PLC0415 - as above
+
+        credentials = self._sign_ins and self._sign_ins(name, reached, http, tasks)
+        return Signed(http, credentials) if credentials else http
 
     def _found(self, name: str, reached: object) -> tuple[str, Era] | None:
         """What was found out about this server; it has to prove true to be kept."""

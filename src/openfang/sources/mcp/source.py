@@ -1,27 +1,27 @@
-"""A server as a source of tools: one task owns its connection, and brings it back when lost."""
+"""A server as a source of tools: what it offers, and calls of it."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import orjson
+from anyio import to_thread
 
-from openfang.core.errors import CallTimedOut, OpenFangError, SourceFailed
+from openfang.core.deadline import Deadline
+from openfang.core.errors import CallTimedOut, SourceFailed
 from openfang.core.results import error_result
-from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
-from openfang.sources.mcp import health
-from openfang.sources.mcp.adapter import result_of, tools_of
-from openfang.sources.mcp.health import Health, Status
-from openfang.sources.mcp.transport import Lost, owned_tasks
+from openfang.host.chatter import LONGEST_LINE, Chatter
+from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, BadAnswer, RpcError
+from openfang.sources.mcp.adapter import progress_of, result_of, tools_of
+from openfang.sources.mcp.health import in_short
+from openfang.sources.mcp.keeper import Connect, Keeper, Pace
+from openfang.sources.mcp.transport import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from openfang.core.calls import Admitted
     from openfang.core.ports import Clock
@@ -30,163 +30,126 @@ if TYPE_CHECKING:
     from openfang.registry.rules import Rules
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.spec import ServerSpec
-    from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
-_CONNECT_SECONDS = 120.0  # a package that must be fetched first is no failure
-_REFRESH_SECONDS = 300.0
-_PROBE_SECONDS = 60.0
-_PROBE_LIMIT = 10.0
-_BREATH_SECONDS = 1.0
-_RETIRE_SECONDS = 60.0
-_LIST_CHANGED = "notifications/tools/list_changed"
-_MESSAGE = "notifications/message"
+_LIST_CHANGED: Final = "notifications/tools/list_changed"
+_MESSAGE: Final = "notifications/message"
+_PROGRESS: Final = "notifications/progress"
+# Each name is remembered for ever (C1.3): a server that makes up new ones all the time must not.
+_MOST_NAMES: Final = 20_000
 
 
-class Connect(Protocol):
-    """Makes a connection to a server, and ends it."""
+def _nothing(source: McpSource) -> None:
+    del source
 
-    def __call__(self, spec: ServerSpec, peer: Peer) -> AbstractAsyncContextManager[Connection]:
-        """Hold a connection to this server."""
-        ...
+
+def _as_it_is(offered: dict[str, Any]) -> dict[str, Any]:
+    return offered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every source of this kind is handed."""
+    """What every source of this kind is handed.
+
+    `back` hears of each connection that was made; `clean` takes secrets out of what is offered.
+    """
 
     connect: Connect
     check: Callable[[Admitted], None]
     changed: Callable[[McpSource], None]
     clock: Clock
     rules: Rules
+    back: Callable[[McpSource], None] = _nothing
+    clean: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
+    pace: Pace = field(default_factory=Pace)
 
 
-class McpSource:
-    """One server. `run` owns the connection; everybody else only asks."""
+class McpSource(Keeper):
+    """One server and its tools. `rejected` are those that cannot be used, and why."""
 
     def __init__(self, spec: ServerSpec, around: Surroundings, *, fault: str = "") -> None:
-        self.spec = spec
-        self.health = Health()
-        self.version = ""
-        self.server_info: Mapping[str, Any] = {}
+        super().__init__(spec, around.connect, around.pace, fault)
         self.rejected: Mapping[str, str] = {}
         self._around = around
-        self._fault = fault
-        self._tools: list[Tool] = []
-        self._connection: Connection | None = None
-        self._settled = anyio.Event()
-        self._nudge = anyio.Event()
-        self._wanted = anyio.Event()
-        self._renewed = anyio.Event()
-        self._stale = False
-        self._again = False
-        self._leaving = False
-        self._running = 0
+        self._offered: Sequence[Mapping[str, Any]] = ()
+        self._tools: list[Tool] | None = None
+        self._names = set[str]()
+        self._voice = Chatter(lambda line: _log.info("%s says: %s", spec.name, line))
 
     @property
-    def name(self) -> str:
-        """The second part of its tools' ids."""
-        return self.spec.name
-
-    @property
-    def connected(self) -> bool:
-        """Whether a call would reach the server now."""
-        return self._connection is not None
+    def fault(self) -> str:
+        """Why it is not even tried, if so."""
+        return self._fault
 
     def tools(self) -> Sequence[Tool]:
         """List what the server offered when it was last asked."""
-        return self._tools
+        return self._tools or ()
 
-    # What others ask of it
+    def inherit(self, former: McpSource) -> None:
+        """Take over what was offered before: what the operator now says of it holds at once."""
+        if former._tools is not None:
+            self.recall(former._offered)
+
+    def judge(self, rules: Rules) -> None:
+        """Tell risk and effects by other words from now on."""
+        if rules != self._around.rules:
+            self._around = replace(self._around, rules=rules)
+            if self._tools is not None:
+                self.recall(self._offered)
+
+    def recall(self, offered: Sequence[Mapping[str, Any]]) -> None:
+        """Offer what is known to have been offered, until the server itself is asked."""
+        self._offered = offered
+        self._take(self._familiar(tools_of(self.spec, offered, self._around.rules), {}))
 
     async def execute(self, admitted: Admitted) -> Result:
         """Make the call; what the server itself refuses is an answer, not a failure."""
         self._around.check(admitted)
-        connection = await self._ready()
-        self._running += 1
-        try:
-            return result_of(await self._call(connection, admitted))
-        except RpcError as error:
-            return error_result(f"{self.name} answered with error {error.code}: {error.message}")
-        except Lost as lost:
-            raise self._unreachable(str(lost)) from lost
-        finally:
-            self._running -= 1
-            if self._leaving:
-                self._nudge.set()
+        with self._busy():
+            try:
+                connection = await self._ready()
+                return result_of(await self._call(connection, admitted))
+            except BadAnswer as wrong:
+                raise SourceFailed(
+                    f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
+                    way_out=f"openfang servers logs {self.name}",
+                ) from wrong
+            except RpcError as error:
+                text = f"{self.name} answered with error {error.code}: {error.message}"
+                return error_result(text)
+            except Lost as lost:
+                raise self._unreachable(str(lost)) from lost
 
     async def _call(self, connection: Connection, admitted: Admitted) -> Mapping[str, Any]:
         """Wait for the answer for as long as the server lets us know that it works on it."""
-        seconds, chain = self.spec.timeout, admitted.call.chain
-        meta = {"traceparent": chain.traceparent}
-        if chain.starry_id is not None:
-            meta["X-OpenStarry-Trace-ID"] = chain.starry_id
-        with anyio.move_on_after(seconds) as patience:
+        seconds = self.spec.timeout if admitted.tool.timeout is None else admitted.tool.timeout
+        patience = Deadline(seconds)
 
-            def progressed(_method: str, _params: Mapping[str, Any]) -> None:
-                patience.deadline = anyio.current_time() + seconds
+        def progressed(method: str, params: Mapping[str, Any]) -> None:
+            self._heard = anyio.current_time()
+            patience.again()
+            if admitted.progress is not None and method == _PROGRESS:
+                admitted.progress(progress_of(params))
 
-            return await connection.call(
-                admitted.tool.name, admitted.call.arguments, meta=meta, told=progressed
-            )
+        try:
+            with patience:
+                answer = await connection.call(
+                    admitted.tool.name,
+                    admitted.call.arguments,
+                    meta=_meta(admitted),
+                    told=progressed,
+                )
+        except TimeoutError:
+            raise self._late(admitted, seconds) from None
+        self._heard = anyio.current_time()
+        return answer
+
+    def _late(self, admitted: Admitted, seconds: float) -> CallTimedOut:
         _log.warning("Request timed out: tools/call (id=%s)", admitted.call.id)
-        raise CallTimedOut(
+        return CallTimedOut(
             f"{self.name} did not answer within {seconds:g} s.",
             way_out=f"raise timeout_secs of the server {self.name}",
         )
-
-    async def _ready(self) -> Connection:
-        """The connection; one that is being made is waited for, one that failed is not."""
-        self._wanted.set()
-        while self._connection is None:
-            if self._settled.is_set():
-                raise self._unreachable(self.health.error)
-            await self._settled.wait()
-        return self._connection
-
-    def _unreachable(self, why: str) -> SourceFailed:
-        return SourceFailed(
-            f"The MCP server {self.name} cannot be reached: {why}",
-            way_out=f"openfang servers show {self.name}",
-        )
-
-    async def settled(self) -> None:
-        """Wait until it is known whether the server can be reached."""
-        self._wanted.set()
-        await self._settled.wait()
-
-    def refresh(self) -> None:
-        """Ask it for its tools again, soon."""
-        self._stale = True
-        self._nudge.set()
-
-    async def renew(self) -> bool:
-        """Ask it for its tools again, and say whether it answered."""
-        if self._connection is None:
-            return False
-        renewed = self._renewed
-        self.refresh()
-        with anyio.move_on_after(self.spec.timeout):
-            await renewed.wait()
-        return renewed.is_set() and self.connected and not self.health.failures
-
-    def restart(self) -> None:
-        """Connect anew, at once; who calls meanwhile waits for it."""
-        self._again = True
-        self._connection = None
-        self.health = Health()
-        if self._settled.is_set():
-            self._settled = anyio.Event()
-        self._wanted.set()
-        self._nudge.set()
-
-    def retire(self) -> None:
-        """Take no more calls; those that run may end."""
-        self._leaving = True
-        self._nudge.set()
-
-    # What the server asks or tells
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a request of the server's own."""
@@ -200,146 +163,53 @@ class McpSource:
         if method == _LIST_CHANGED:
             self.refresh()
         elif method == _MESSAGE:
-            _log.info("%s says: %.500s", self.name, params.get("data"))
-
-    # The owner's task
-
-    async def run(self) -> None:
-        """Keep the server connected until retired."""
-        while not self._leaving:
-            await self._until_wanted()
-            try:
-                await self._live()
-            except (Lost, RpcError, OpenFangError, OSError, TimeoutError) as error:
-                self._failed(str(error) or f"no connection in {_CONNECT_SECONDS:g} s")
-            except Exception as error:  # noqa: BLE001 - whatever it does, it harms nobody but itself
-                _log.exception("MCP server %s broke its connection", self.name)
-                self._failed(f"{type(error).__name__}: {error}")
-            finally:
-                self._connection = None
-            if not self._leaving:
-                await self._pause()
-        self._settled.set()
-
-    async def _until_wanted(self) -> None:
-        if self.spec.lazy and not self._wanted.is_set():
-            self.health = Health(status=Status.SLEEPING)
-            self._nudge = anyio.Event()
-            await self._first_of(self._wanted, self._nudge)
-            self.health = Health()
-
-    async def _live(self) -> None:
-        if self._fault:
-            raise Lost(self._fault)
-        async with AsyncExitStack() as stack:
-            # Not a scope of anyio's: what is opened inside it outlives it.
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                connecting = self._around.connect(self.spec, self)
-                connection = await stack.enter_async_context(connecting)
-                await self._list(connection)
-            self._connection = connection
-            self.version, self.server_info = connection.version, connection.server_info
-            self.health = health.answered(self.health)
-            self._settled.set()
-            _log.info("Connected to MCP server: %s", self.name)
-            async with owned_tasks() as watching:
-                watching.start_soon(self._watch, connection)
-                watching.start_soon(self._listen, connection)
-                await self._serve(connection)
-
-    async def _watch(self, connection: Connection) -> None:
-        await connection.lost.wait()
-        self._nudge.set()
-
-    async def _listen(self, connection: Connection) -> None:
-        """Hear of changes; a server that does not tell of them is asked now and then anyway."""
-        with suppress(RpcError, Lost):
-            await connection.listen()
-
-    async def _serve(self, connection: Connection) -> None:
-        """Refresh and probe now and then, until the connection ends or should."""
-        refreshed = probed = anyio.current_time()
-        while not connection.lost.is_set() and not self._again:
-            if self._leaving and (await self._left() or self._running == 0):
-                return
-            now = anyio.current_time()
-            if self._stale or now - refreshed >= _REFRESH_SECONDS:
-                refreshed = probed = now
-                await self._renew(connection)
-            elif now - probed >= _PROBE_SECONDS:
-                probed = now
-                await self._probe(connection)
-            self._nudge = anyio.Event()
-            if not (connection.lost.is_set() or self._again or self._leaving):
-                with anyio.move_on_after(_BREATH_SECONDS if self._stale else _PROBE_SECONDS):
-                    await self._nudge.wait()
-        if connection.lost.is_set():
-            raise Lost(connection.reason)
-
-    async def _left(self) -> bool:
-        """Let calls end that were begun; whoever takes too long is not waited for."""
-        with anyio.move_on_after(_RETIRE_SECONDS):
-            while self._running:
-                self._nudge = anyio.Event()
-                await self._nudge.wait()
-        return True
-
-    async def _renew(self, connection: Connection) -> None:
-        """Ask for the tools again; when that fails, what is known stays."""
-        self._stale = False
-        try:
-            with anyio.fail_after(self.spec.timeout):
-                await self._list(connection)
-        except (RpcError, TimeoutError) as error:
-            self.health = health.failed(self.health, f"its tools: {error}", connected=True)
-        else:
-            self.health = health.answered(self.health)
-        finally:
-            self._renewed.set()
-            self._renewed = anyio.Event()
-
-    async def _probe(self, connection: Connection) -> None:
-        began = anyio.current_time()
-        try:
-            with anyio.fail_after(_PROBE_LIMIT):
-                await connection.ping()
-        except (RpcError, TimeoutError) as error:
-            why = str(error) or f"no answer to a probe in {_PROBE_LIMIT:g} s"
-            self.health = health.failed(self.health, why, connected=True)
-            return
-        self.health = health.answered(self.health, anyio.current_time() - began)
+            self._voice.feed(_said(params.get("data"))[:LONGEST_LINE] + b"\n")
 
     async def _list(self, connection: Connection) -> None:
+        # Thousands of long descriptions take seconds to judge: the loop does not wait for that.
+        offered = await connection.tools()
+        offered, tools, rejected = await to_thread.run_sync(self._judged, offered)
+        for name, why in connection.rejected.items():
+            rejected.setdefault(in_short(name), why)
+        self._offered, self.rejected = offered, rejected
+        self._take(self._familiar(tools, rejected))
+
+    def _judged(
+        self, offered: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], list[Tool], dict[str, str]]:
+        clean = [self._around.clean(one) for one in offered]
         rejected: dict[str, str] = {}
-        tools = tools_of(self.spec, await connection.tools(), self._around.rules, rejected)
-        self.rejected = {**connection.rejected, **rejected}
+        return clean, tools_of(self.spec, clean, self._around.rules, rejected), rejected
+
+    def _familiar(self, tools: list[Tool], rejected: dict[str, str]) -> list[Tool]:
+        """Leave out what would be one name too many."""
+        kept: list[Tool] = []
+        for tool in tools:
+            if tool.name in self._names or len(self._names) < _MOST_NAMES:
+                self._names.add(tool.name)
+                kept.append(tool)
+            else:
+                rejected[tool.name] = f"the server has offered {_MOST_NAMES} other tools before"
+        return kept
+
+    def _take(self, tools: list[Tool]) -> None:
         if tools != self._tools:
             self._tools = tools
             self._around.changed(self)
 
-    def _failed(self, why: str) -> None:
-        self.health = health.failed(self.health, why, connected=False)
-        self._settled.set()
-        _log.warning("MCP server %s is not connected: %s", self.name, why)
-
-    async def _pause(self) -> None:
-        """Wait before the next attempt, unless somebody wants it now."""
-        self._nudge = anyio.Event()
-        if not self._again:
-            wait = health.wait_before(max(1, self.health.failures), _CHANCE)
-            with anyio.move_on_after(wait):
-                await self._nudge.wait()
-        self._again = False
-
-    async def _first_of(self, *events: anyio.Event) -> None:
-        async with anyio.create_task_group() as group:
-            for event in events:
-                group.start_soon(self._then_end, event, group.cancel_scope)
-
-    @staticmethod
-    async def _then_end(event: anyio.Event, scope: anyio.CancelScope) -> None:
-        await event.wait()
-        scope.cancel()
+    def _arrived(self) -> None:
+        self._around.back(self)
 
 
-_CHANCE = random.Random()  # noqa: S311 - it spreads load, it keeps no secret
+def _meta(admitted: Admitted) -> dict[str, str]:
+    chain = admitted.call.chain
+    meta = {"traceparent": chain.traceparent}
+    if chain.starry_id is not None:
+        meta["X-OpenStarry-Trace-ID"] = chain.starry_id
+    return meta
+
+
+def _said(data: object) -> bytes:
+    """What a message says, as one line."""
+    text = data.encode(errors="replace") if isinstance(data, str) else orjson.dumps(data)
+    return text.replace(b"\n", b" ")

@@ -29,12 +29,44 @@ class Stdio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth:
+    """How to sign in at an address. What is empty is found out, or done without.
+
+    `private_key` is a key's text, or the path of its file.
+    """
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    client_metadata_url: str = ""
+    private_key: str = field(default="", repr=False)
+    issuer: str = ""
+    scopes: tuple[str, ...] = ()
+    redirect_port: int = 0
+
+
+_BY_A_PERSON = OAuth()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
     """An address."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     allow_private: bool = False
+    oauth: OAuth | None = None
+
+    @property
+    def shown(self) -> str:
+        """The address without what many servers take their key by."""
+        return self.url.partition("?")[0]
+
+    @property
+    def sign_in(self) -> OAuth | None:
+        """How to sign in; not at all where the operator gave credentials in a header."""
+        given = any(name.lower() == "authorization" for name in self.headers)
+        return self.oauth or (None if given else _BY_A_PERSON)
 
 
 Reached: TypeAlias = Stdio | Http

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.host.http import HttpClient, Streaming
+    from openfang.host.http import Streaming
     from openfang.protocols.mcp.sse import Event
     from openfang.sources.mcp.spec import Http
+    from openfang.sources.mcp.wire import Asks
 
 _ENDPOINT_SECONDS: Final = 10.0
 _MAX_RECEIPT: Final = 1 << 20
@@ -81,7 +82,8 @@ class SseTransport(Carrier):
         try:
             line = waiting.line(params)
             waiting.sent = True
-            await self._post(line)
+            with waiting.exchange():
+                await self._post(line)
             return await waiting.future
         except asyncio.CancelledError:
             line = waiting.cancellation()
@@ -161,14 +163,15 @@ class SseTransport(Carrier):
         return target.url
 
     def _hear(self, data: bytes) -> None:
-        try:
-            self._dialogue.heard(messages.decode(data))
-        except ValueError:
+        message = messages.salvage(data)
+        if message is None:
             LOG.debug("%s sent an event that is not JSON", self.wire.shown)
+        else:
+            self._dialogue.heard(message)
 
 
 @asynccontextmanager
-async def open_sse(http: HttpClient, reached: Http, peer: Peer) -> AsyncGenerator[SseTransport]:
+async def open_sse(http: Asks, reached: Http, peer: Peer) -> AsyncGenerator[SseTransport]:
     """Hold a connection to a server of the first revision."""
     async with owned_tasks() as tasks:
         transport = SseTransport(Wire(http, reached), peer, tasks)

@@ -35,6 +35,11 @@ class StdioTransport(Carrier):
         """The child, once it was started."""
         return self._child
 
+    @property
+    def heeded(self) -> bool:
+        """Whether the child has read any of what it was told."""
+        return self._child is not None and self._child.heeded
+
     def attach(self, child: Lines) -> None:
         """Write to this child from now on."""
         self._child = child

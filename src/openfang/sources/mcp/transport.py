@@ -48,10 +48,13 @@ class ProbeFatal(Lost):
 class AuthNeeded(Lost):
     """The server wants credentials (401), or others (403). `challenges` are its own words."""
 
-    def __init__(self, reason: str, *, status: int, challenges: Sequence[str]) -> None:
+    def __init__(
+        self, reason: str, *, status: int, challenges: Sequence[str], way_out: str = ""
+    ) -> None:
         super().__init__(reason)
         self.status = status
         self.challenges = tuple(challenges)
+        self.way_out = way_out
 
 
 class Peer(Protocol):
@@ -98,6 +101,11 @@ class Transport(Protocol):
     @property
     def reason(self) -> str:
         """Why it was lost; empty while it was not."""
+        ...
+
+    @property
+    def heeded(self) -> bool:
+        """Whether it may have been lost by what we said: whoever read nothing was not."""
         ...
 
     async def request(

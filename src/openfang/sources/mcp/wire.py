@@ -6,7 +6,7 @@ Importing this module imports the HTTP client, a third of a second.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
@@ -19,8 +19,9 @@ from openfang.sources.mcp.transport import AuthNeeded, Lost, NotSpoken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
+    from contextlib import AbstractAsyncContextManager
 
-    from openfang.host.http import HttpClient, Streaming
+    from openfang.host.http import Streaming
     from openfang.protocols.mcp.sse import Event
     from openfang.sources.mcp.spec import Http
 
@@ -35,10 +36,18 @@ _LINGER: Final = 0.005
 _NO_BODY: Final = frozenset({202, 204, 205})
 
 
+class Asks(Protocol):
+    """Makes requests."""
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Streaming]:
+        """Make a request and hold its answer."""
+        ...
+
+
 class Wire:
     """One address and what is always sent to it."""
 
-    def __init__(self, http: HttpClient, reached: Http) -> None:
+    def __init__(self, http: Asks, reached: Http) -> None:
         target = _target(reached.url)
         self.url = reached.url
         self._query = target.path_and_query.partition("?")[2]
@@ -47,10 +56,6 @@ class Wire:
         self._hosts = (target.host,)
         self._private = reached.allow_private
         self._headers = dict(reached.headers)
-
-    def carry(self, headers: Mapping[str, str]) -> None:
-        """Send these of the operator's headers from now on, in the place of those before."""
-        self._headers = dict(headers)
 
     @asynccontextmanager
     async def send(

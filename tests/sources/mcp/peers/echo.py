@@ -1,7 +1,8 @@
 """A small server over stdio: `echo.py [OPTION...]`. Standard library only.
 
 Options: `say=TEXT` writes a line on standard error first, `tools=a,b` offers these, `broken` lists
-an entry that is no tool, `refuse` ends with a complaint, `show=NAME` answers with a variable.
+an entry that is no tool, `refuse` ends with a complaint, `show=NAME` answers with a variable,
+`parts=JSON` with these parts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {}
         case "tools/list":
             return {"tools": tools()}
+        case "tools/call" if "parts" in OPTIONS:
+            return {"content": json.loads(OPTIONS["parts"])}
         case "tools/call":
             shown = os.environ.get(OPTIONS.get("show", ""), "unset")
             text = shown if "show" in OPTIONS else params["arguments"].get("text", "")

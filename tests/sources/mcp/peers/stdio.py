@@ -190,6 +190,8 @@ def report(server: Server, call: Call) -> None:
 
 def progress(server: Server, call: Call) -> None:
     token = call.params["_meta"]["progressToken"]
+    if call.arguments.get("as_text"):
+        token = str(token)
     for step in range(call.arguments["steps"]):
         server.note("notifications/progress", progressToken=token, progress=step)
     server.note("notifications/progress", progressToken="not ours", progress=1)
