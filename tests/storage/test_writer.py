@@ -11,10 +11,11 @@ from anyio import to_thread
 
 from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.labels import Labels
 from openfang.storage.database import open_home
 from openfang.storage.log import rows
-from openfang.storage.state import Settings, put_setting
-from openfang.storage.writer import INLINE_UNITS, Line, Unit, Writer
+from openfang.storage.state import Settings, put_blob, put_setting
+from openfang.storage.writer import INLINE_BYTES, INLINE_UNITS, Line, Unit, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,3 +191,17 @@ async def test_a_setting_is_kept(writer: Writer) -> None:
     database = writer._database
     assert Settings(database).get("node") == "x"
     assert Settings(database).get("other") is None
+
+
+async def test_a_unit_that_stores_much_goes_through_the_thread(writer: Writer, path: Path) -> None:
+    heavy = put_blob("result_1", "me", bytes(INLINE_BYTES + 1), Labels.NONE, 1)
+    light = put_blob("result_2", "me", bytes(INLINE_BYTES), Labels.NONE, 1)
+    assert writer.commit(Unit((line("heavy"),), (heavy,))) is None
+    with anyio.fail_after(20):
+        first = writer.submit(Unit((line("heavy"),), (heavy,)))
+        await anyio.lowlevel.checkpoint()
+        assert not writer.idle
+        assert await first == range(1, 2)
+        await writer.drain()
+    assert writer.commit(Unit((line("light"),), (light,))) == range(2, 3)
+    assert await intact(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -10,18 +10,31 @@ import orjson
 
 from openfang.app.problems import read_failure, read_problem
 from openfang.core.errors import InvalidArguments
-from openfang.host.loopback import DaemonUnreachable
+from openfang.core.telling import read_told
+from openfang.host.loopback import DaemonUnreachable, Reply
+from openfang.protocols.mcp.sse import EventReader
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Callable,
+        Generator,
+        Mapping,
+        Sequence,
+    )
 
-    from openfang.host.loopback import Loopback, Reply
+    from openfang.core.progress import Listener
+    from openfang.host.loopback import Loopback, Streamed
+    from openfang.protocols.mcp.sse import Event
 
 T = TypeVar("T")
 SECONDS: Final = 60.0
 _OK: Final = range(200, 300)
 _PROBLEM: Final = "application/problem+json"
+_EVENTS: Final = "text/event-stream"
+_ENDINGS: Final = frozenset({"result", "failure", "problem"})
 _JSON: Final = ("Content-Type", "application/json")
 
 
@@ -57,9 +70,44 @@ class Asking:
     ) -> Reply:
         """Ask; what the daemon answers in place of a result is raised."""
         content = None if body is None else _dumped(body)
-        reply = await self.client.request(
-            method, path, body=content, headers=(_JSON, *headers), timeout=timeout
+        return self._checked(
+            await self.client.request(
+                method, path, body=content, headers=(_JSON, *headers), timeout=timeout
+            )
         )
+
+    async def told(
+        self,
+        path: str,
+        body: object,
+        told: Listener,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> Reply:
+        """Ask for something that may tell how far it has got before it is answered."""
+        accept = ("Accept", f"application/json, {_EVENTS}")
+        async with self.client.stream(
+            "POST", path, body=_dumped(body), headers=(_JSON, accept, *headers)
+        ) as answer:
+            if answer.headers.get("content-type") == _EVENTS:
+                return self._checked(await self._last_event(answer, told))
+            body_read = await answer.read()
+            return self._checked(
+                Reply(status=answer.status, headers=answer.headers, body=body_read)
+            )
+
+    async def _last_event(self, answer: Streamed, told: Listener) -> Reply:
+        reader = EventReader()
+        async for chunk in answer.chunks:
+            for event in reader.feed(chunk):
+                with self._understood():
+                    if event.name in _ENDINGS:
+                        return _ended(answer.status, event)
+                    one = read_told(event.name, orjson.loads(event.data))
+                told(one)
+        raise self._unreadable("a stream without an end")
+
+    def _checked(self, reply: Reply) -> Reply:
         if reply.status not in _OK or reply.headers.get("content-type") == _PROBLEM:
             self._refuse(reply.status, reply.headers, reply.body)
         if code := reply.headers.get("openfang-failure"):
@@ -68,13 +116,24 @@ class Asking:
 
     async def lines(self, path: str, read: Callable[[Any], T]) -> AsyncIterator[T]:
         """Read JSON lines as they come."""
-        async with self.client.stream("GET", path, timeout=SECONDS) as answer:
-            if answer.status not in _OK:
-                self._refuse(answer.status, answer.headers, await answer.read())
-            async for line in _lines(answer.chunks):
+        async with self._streamed(path) as chunks:
+            async for line in _lines(chunks):
                 with self._understood():
                     value = read(orjson.loads(line))
                 yield value
+
+    async def pieces(self, path: str) -> AsyncGenerator[bytes]:
+        """Read an answer as it comes."""
+        async with self._streamed(path) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    @asynccontextmanager
+    async def _streamed(self, path: str) -> AsyncGenerator[AsyncIterator[bytes]]:
+        async with self.client.stream("GET", path, timeout=SECONDS) as answer:
+            if answer.status not in _OK:
+                self._refuse(answer.status, answer.headers, await answer.read())
+            yield answer.chunks
 
     def read(self, reply: Reply, read: Callable[[Any], T]) -> T:
         """Read an answer."""
@@ -115,6 +174,19 @@ def in_doubt(doubt: str, look: str) -> Generator[None]:
         raise DaemonUnreachable(
             f"{error.message} {doubt}.", way_out=f"openfang status, then: {look}", sent=True
         ) from error
+
+
+def _ended(status: int, event: Event) -> Reply:
+    """What the last event would have been as an answer of its own."""
+    headers: dict[str, str] = {}
+    match event.name:
+        case "failure":
+            headers["openfang-failure"] = orjson.loads(event.data)["structured"]["code"]
+        case "problem":
+            headers["content-type"] = _PROBLEM
+        case _:
+            pass
+    return Reply(status=status, headers=headers, body=event.data)
 
 
 def _dumped(body: object) -> bytes:

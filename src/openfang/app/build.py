@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, Lock
 
 from openfang.app.callers import Callers
 from openfang.app.clock import SystemClock
@@ -38,6 +38,7 @@ from openfang.policy.gates import standard_gates
 from openfang.policy.grants import matches
 from openfang.registry.registry import Registry
 from openfang.safety.redact import Redactor
+from openfang.sources.builtin.agents import agent_tools
 from openfang.sources.builtin.clock import clock_tools
 from openfang.sources.builtin.files import file_tools
 from openfang.sources.builtin.memory import memory_tools
@@ -53,15 +54,19 @@ from openfang.storage.state import BlobStore, MemoryStore, RunStore, Settings
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
+    from openfang.app.later import Later
     from openfang.app.paths import Home
     from openfang.app.servers import Servers
     from openfang.config.models import Config
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
+    from openfang.core.results import Result
     from openfang.registry.pins import Changed
+    from openfang.sources.builtin.agents import Directory
 
 _SECOND = 1_000_000_000
 _READERS = 2
@@ -98,8 +103,14 @@ class Parts:
     sinks: Sinks
     readers: CapacityLimiter
     backlog: Backlog
+    changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time
     servers: Servers | None = None
+    agents: Later | None = None
     turned_away: Callable[[str], None] = _uncounted
+
+    def invoke(self, call: Call) -> Awaitable[Result]:
+        """Take a call through the one path."""
+        return self.pipeline.invoke(call)
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
@@ -272,6 +283,7 @@ def _guards(config: Config) -> Guards:
     return Guards(
         quota=quota_of(config),
         call_cost=limits.costs.call,
+        message_cost=limits.costs.message,
         chains=Chains(_chain_limits(config)),
         loops=Loops(_loop_limits(config)),
         breakers=Breakers(_breaker_limits(config)),
@@ -281,6 +293,7 @@ def _guards(config: Config) -> Guards:
 def _configure_guards(guards: Guards, config: Config) -> None:
     """Change the limits; what was counted stays."""
     guards.quota, guards.call_cost = quota_of(config), config.limits.costs.call
+    guards.message_cost = config.limits.costs.message
     guards.chains.configure(_chain_limits(config))
     guards.loops.configure(_loop_limits(config))
     guards.breakers.configure(_breaker_limits(config))
@@ -330,7 +343,16 @@ def _shaper(config: Config, redactor: Redactor, clock: Clock) -> Shaper:
 
 
 def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
-    tools, workspace = parts.config.tools, parts.home.workspace
+    tools = parts.config.tools
+
+    def workspace(space: str) -> Path:
+        return parts.agents.workspace(space) if parts.agents else parts.home.workspace(space)
+
+    async def directory() -> Directory:
+        if parts.agents is None:
+            raise HomeError("The home is not open for calls.", way_out="openfang start")
+        return await parts.agents.opened()
+
     web = WebLimits(
         allow_private=tools.web_fetch.allow_private,
         timeout=tools.web_fetch.timeout_secs,
@@ -348,5 +370,6 @@ def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
         memory_tools(MemoryStore(parts.database), parts.writer),
         shell_tools(workspace, shell),
         web_tools(web),
+        agent_tools(directory, parts.invoke),
     )
     return BuiltinSource(families, stamper.check, disabled=tools.disabled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from openfang.app.servers import trust_of
+from openfang.app.translate import trust_of
 from openfang.config.show import as_dict
 from openfang.core.bodies import tool_body
 from openfang.core.calls import Role
@@ -71,10 +71,19 @@ def server_body(parts: Parts, name: str) -> dict[str, Any]:
         "connected": source is not None and source.connected,
         "protocol_version": (source.version if source else "") or None,
         "server_info": dict(source.server_info) if source else {},
+        "layers": _layers(parts, name),
         "tools": [tool_body(tool) for tool in _all_tools(parts).get(name, ())],
         "rejected_tools": [{"name": tool, "reason": why} for tool, why in rejected.items()],
         "stderr": said(parts, name)[-_LAST_LINES:],
     }
+
+
+def _layers(parts: Parts, name: str) -> list[dict[str, Any]]:
+    """What holds the server's child, as it was seen when it was started."""
+    found = parts.servers.layers.get(name, ()) if parts.servers else ()
+    return [
+        {"name": layer.name, "active": layer.present, "detail": layer.detail} for layer in found
+    ]
 
 
 def said(parts: Parts, name: str) -> list[str]:

@@ -88,6 +88,7 @@ def _found(home: Home, config: Config) -> Made:
         node = Settings(database).get("node")
         if node is None:
             node = f"node-{secrets.token_hex(4)}"
+            _write_agents(home)
             database.connection.execute(*put_setting("node", node))
         else:
             require_master_key(home, config)
@@ -98,6 +99,12 @@ def _found(home: Home, config: Config) -> Made:
         return _key_file(home, KeyStore(database, master.derive("api-keys")), notary)
     finally:
         database.close()
+
+
+def _write_agents(home: Home) -> None:
+    from openfang.app.starters import write_starters  # noqa: PLC0415 - only a new home needs it
+
+    write_starters(home.path)
 
 
 def _key_file(home: Home, keys: KeyStore, notary: Notary) -> Made:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from openfang.app.sealing import looks_secret, seal
-from openfang.config.fields import Folders
+from openfang.app.entries import problem_of
+from openfang.app.sealing import looks_secret, made_for, referred_by, seal
 from openfang.config.foreign import valid_name
-from openfang.config.merge import frozen
-from openfang.config.models import Place
-from openfang.config.problems import Problem
-from openfang.config.servers import McpServer
-from openfang.config.show import HIDDEN, without_credentials
-from openfang.config.validate import validated
+from openfang.config.references import wanting
+from openfang.config.show import HIDDEN, without_credentials, without_secrets
+from openfang.safety.urls import AddressRefused, check_address, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from openfang.config.foreign import Foreign
-    from openfang.config.lines import Key
 
-_NO_FOLDERS: Final = Folders(home=Path("/"), user=Path("/"))
+IN_SIGHT: Final = "its command or address holds a secret, which stays there: use env or headers"
+_REDACTED: Final = "[redacted:"
+_ALLOW: Final = "allow_private"
+_THERE: Final = "it is there already"
 _OURSELVES: Final = "it starts openfang itself"
 
 
@@ -58,50 +57,131 @@ class Planned:
 
 
 def plan(
-    found: Iterable[Foreign], configured: Sequence[Mapping[str, Any]], own: frozenset[str]
+    found: Iterable[Foreign],
+    configured: Sequence[Mapping[str, Any]],
+    own: frozenset[str],
+    secrets: Sequence[Mapping[str, Any]] = (),
 ) -> list[Planned]:
-    """Decide on each server. `own` are the places, host and port, under which we are reached."""
-    names = {one["name"] for one in configured}
-    known = {(one["name"], _outline(one.get("transport", {}))) for one in configured}
-    seen: dict[tuple[str, ...], str] = {}
-    planned: list[Planned] = []
-    for foreign in found:
-        outline = _outline(foreign.entry.get("transport", {}))
+    """Decide on each server. `own` are the places, host and port, under which we are reached.
+
+    `secrets` are those that are stored: no file of another program takes what is another server's.
+    """
+    foreign = list(found)
+    named = frozenset(valid_name(one.name) for one in foreign)
+    planning = _Planning(configured, own, named, _usable(secrets))
+    return [planning.decided(one) for one in foreign]
+
+
+def _usable(secrets: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The secrets that a reference would be given, and who uses each already."""
+    stored = (one for one in secrets if one["stored"] and not one["in_environment"])
+    return {one["name"]: tuple(one["servers"]) for one in stored}
+
+
+class _Planning:
+    """Goes through the servers one by one; what is decided on one counts for those after it."""
+
+    def __init__(
+        self,
+        configured: Sequence[Mapping[str, Any]],
+        own: frozenset[str],
+        named: frozenset[str],
+        stored: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self.own = own
+        self.named = named
+        self.stored = stored
+        self.names = {one["name"] for one in configured}
+        self.known = {one["name"]: _outline(one.get("transport", {})) for one in configured}
+        self.seen: list[tuple[str, Foreign]] = []
+
+    def decided(self, foreign: Foreign) -> Planned:
         name = valid_name(foreign.name)
-        reason = _reason(foreign, own) or _already(name, outline, known, seen)
-        if reason:
-            planned.append(Planned(name=name, foreign=foreign, skipped=reason))
-            continue
-        one = _planned(_free(name, names), foreign)
-        planned.append(one)
-        if not one.skipped:
-            names.add(one.name)
-            seen[outline] = one.name
-    return planned
-
-
-def _planned(name: str, foreign: Foreign) -> Planned:
-    entry = {"name": name, **foreign.entry}
-    match validated(McpServer, frozen(entry), _nowhere, _NO_FOLDERS):
-        case [Problem() as problem, *_]:
-            reason = f"{problem.key}: {problem.message}"
+        if reason := _reason(foreign, self.own) or self._seen(foreign):
             return Planned(name=name, foreign=foreign, skipped=reason)
-        case _:
-            return _accepted(name, foreign, entry)
+        if there := self._there(name, foreign):
+            self.seen.append((there, foreign))
+            return Planned(name=there, foreign=foreign, skipped=_THERE)
+        one = self._planned(_free(name, self.names), foreign)
+        if not one.skipped:
+            self.names.add(one.name)
+            self.seen.append((one.name, foreign))
+        return one
+
+    def _planned(self, name: str, foreign: Foreign) -> Planned:
+        entry = {"name": name, **foreign.entry}
+        wanted = referred_by(entry)
+        if problem := problem_of(entry) or _taking(wanted, {*self.names, *self.named} - {name}):
+            return Planned(name=name, foreign=foreign, skipped=problem)
+        given = {one: users for one, users in self.stored.items() if one in wanted}
+        return _accepted(name, foreign, entry, given)
+
+    def _there(self, name: str, foreign: Foreign) -> str:
+        """Find it among what is configured, maybe under the number that an import gave it."""
+        outline = _outline(foreign.entry["transport"])
+        numbered = re.compile(rf"{re.escape(name)}(-\d+)?")
+        taken = {other for other, _ in self.seen}
+        fitting = (
+            one for one, known in self.known.items() if known == outline and one not in taken
+        )
+        return next((one for one in fitting if numbered.fullmatch(one)), "")
+
+    def _seen(self, foreign: Foreign) -> str:
+        """Whether one that was decided on before reaches the same with the same credentials."""
+        same = (name for name, other in self.seen if _covers(other, foreign))
+        name = next(same, "")
+        return f"it is the same as {name}" if name else ""
 
 
-def _nowhere(key: Key) -> Place:
-    return Place(str(key))
+def _covers(one: Foreign, other: Foreign) -> bool:
+    if _outline(one.entry["transport"]) != _outline(other.entry["transport"]):
+        return False
+    return _given(other).items() <= _given(one).items()
 
 
-def _accepted(name: str, foreign: Foreign, entry: Mapping[str, Any]) -> Planned:
-    notes = list(foreign.notes)
+def _given(foreign: Foreign) -> dict[tuple[str, str], str]:
+    """What a server is handed: variables and headers, with their values."""
+    env: dict[str, str] | list[str] = foreign.entry.get("env", {})
+    values = env if isinstance(env, dict) else dict.fromkeys(env, "")
+    headers: dict[str, str] = foreign.entry["transport"].get("headers", {})
+    tables = {"env": values, "header": headers}
+    return {(kind, name): value for kind, table in tables.items() for name, value in table.items()}
+
+
+def _taking(wanted: Iterable[str], others: Iterable[str]) -> str:
+    """Whether it would be given what is stored for another server, or will be by this import."""
+    owners = {name: owner for name in sorted(wanted) if (owner := made_for(name, sorted(others)))}
+    name = next(iter(owners), "")
+    return f"it refers to {name}, which is a secret of {owners[name]}" if name else ""
+
+
+def _accepted(
+    name: str,
+    foreign: Foreign,
+    entry: Mapping[str, Any],
+    given: Mapping[str, tuple[str, ...]],
+) -> Planned:
+    missing = {wanting(secret) for secret in given}
+    notes = [note for note in foreign.notes if note not in missing]
     if name != foreign.name:
         notes.insert(0, f"called {foreign.name!r} there")
-    if HIDDEN in " ".join(_outline(foreign.entry["transport"])):
-        notes.append("its command or address holds a secret, which stays there: use env or headers")
+    notes += [_gets(secret, users) for secret, users in sorted(given.items())]
+    if holds_secret(foreign.entry["transport"]):
+        notes.append(IN_SIGHT)
+    if _is_private(str(foreign.entry["transport"].get("url", ""))):
+        notes.append(f"its address is private: set {_ALLOW} = true in its entry")
     secrets = tuple(sorted(seal(entry).secrets))
     return Planned(name=name, foreign=foreign, entry=entry, notes=tuple(notes), secrets=secrets)
+
+
+def _gets(secret: str, users: tuple[str, ...]) -> str:
+    shared = f", as {', '.join(users)} does" if users else ""
+    return f"CAREFUL: it gets the stored secret {secret}{shared}"
+
+
+def holds_secret(transport: Mapping[str, Any]) -> bool:
+    """Whether a secret stands in the command or the address itself."""
+    return HIDDEN in " ".join(_outline(transport))
 
 
 def _reason(foreign: Foreign, own: frozenset[str]) -> str:
@@ -109,17 +189,6 @@ def _reason(foreign: Foreign, own: frozenset[str]) -> str:
         return foreign.refused
     url = str(foreign.entry["transport"].get("url", ""))
     return _OURSELVES if foreign.starts_us or urlsplit(url).netloc.lower() in own else ""
-
-
-def _already(
-    name: str,
-    outline: tuple[str, ...],
-    known: set[tuple[str, tuple[str, ...]]],
-    seen: Mapping[tuple[str, ...], str],
-) -> str:
-    if (name, outline) in known:
-        return "it is there already"
-    return f"it is the same as {seen[outline]}" if outline in seen else ""
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -130,8 +199,25 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _outline(transport: Mapping[str, Any]) -> tuple[str, ...]:
-    """How a server is reached, without what is secret in it."""
+    """How a server is reached, without what is secret in it: the same as it is shown, or before."""
     if "url" in transport:
-        return (without_credentials(transport["url"]),)
+        return (_blurred(transport["url"], without_credentials(transport["url"])),)
     words = [transport.get("command", ""), *cast("list[str]", transport.get("args", []))]
-    return tuple(HIDDEN if looks_secret(word) else without_credentials(word) for word in words)
+    return tuple(map(_blurred, words, without_secrets(words)))
+
+
+def _blurred(word: str, shown: str) -> str:
+    hidden = _REDACTED in shown or (shown == word and looks_secret(word))
+    return HIDDEN if hidden else shown
+
+
+def _is_private(url: str) -> bool:
+    """Whether an address says by itself that it is one of this machine or its network."""
+    try:
+        target = parse_target(url)
+        if not target.literal:
+            return target.host.rpartition(".")[2] == "localhost"
+        check_address(target.host, allow_private=False)
+    except AddressRefused as refused:
+        return _ALLOW in refused.way_out
+    return False

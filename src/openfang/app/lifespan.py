@@ -14,6 +14,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.build import Parts, build
+from openfang.app.later import Later
 from openfang.app.servers import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
@@ -48,8 +49,9 @@ async def open_app(
         await end_interrupted(parts)
         seal = _Seal(parts, parts.writer.head.seq)
         parts.servers = Servers(parts, environ)
+        parts.agents = Later(parts, environ)
         try:
-            async with beside(seal.watch, parts.sinks.run, parts.servers.run):
+            async with beside(seal.watch, parts.sinks.run, parts.servers.run, parts.agents.run):
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):

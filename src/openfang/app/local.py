@@ -16,6 +16,9 @@ from openfang.app.environment import credential, incoming_chain
 from openfang.app.identify import identify, refuse, require
 from openfang.app.lifespan import open_app
 from openfang.app.paths import Home
+from openfang.app.roster import agent_body, agents_body
+from openfang.app.secrets import Secrets
+from openfang.app.sessions import Conversations
 from openfang.app.upkeep import Upkeep
 from openfang.config.home import find_home
 from openfang.core.calls import Call, Role
@@ -41,11 +44,13 @@ if TYPE_CHECKING:
     from openfang.core.keys import AdminToken, Key, Question, Spec
     from openfang.core.log import Search, Table, Verification
     from openfang.core.results import Result
+    from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tools import Risk, Tool
     from openfang.storage.log import LogRow
 
 T = TypeVar("T")
 _ONE_SHOT = "cli"
+_OF_AGENTS = ("agent:", "openfang_agent_")
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
@@ -95,6 +100,7 @@ class Local:
             admin_token=options.admin_token,
             edge=self.edge,
             patience=options.patience,
+            progress=options.progress,
         )
 
     async def tools(
@@ -121,10 +127,16 @@ class Local:
     async def _offered(self, name: str = "") -> None:
         """Let servers connect before their tools are missed; a daemon has done so long before."""
         servers = self.parts.servers
-        if self.edge != _ONE_SHOT or servers is None:
+        if servers is None or (name and self.parts.registry.find(name) is not None):
             return
-        if not name or self.parts.registry.find(name) is None:
+        of_agents, one_shot = name.startswith(_OF_AGENTS), self.edge == _ONE_SHOT
+        perhaps = not name or (one_shot and not name.startswith("mcp"))
+        if self.parts.agents and (of_agents or perhaps):
+            await self.parts.agents.opened()
+        if one_shot and not of_agents:
             await servers.settled()
+        elif name and not of_agents:
+            await servers.wake(name)
 
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
@@ -225,8 +237,8 @@ class Local:
         """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
         return await (await self._upkeep()).trial(name)
 
-    async def refresh_servers(self) -> int:
-        """Ask every connected MCP server for its tools again, and count those that answered."""
+    async def refresh_servers(self) -> Mapping[str, Any]:
+        """Ask the MCP servers for their tools again: how many answered, and who did not."""
         upkeep = await self._upkeep()
         await self._known()
         return await upkeep.refresh()
@@ -243,6 +255,18 @@ class Local:
         """Take an MCP server out of the configuration."""
         return await (await self._upkeep()).remove(name)
 
+    async def secrets(self) -> Sequence[Mapping[str, Any]]:
+        """List the names that are stored, and those that servers miss; never a value."""
+        return await (await self._secrets()).all()
+
+    async def set_secret(self, name: str, value: str) -> Mapping[str, Any]:
+        """Store or replace a secret; servers that refer to it get it at once."""
+        return await (await self._secrets()).set(name, value)
+
+    async def remove_secret(self, name: str, *, force: bool = False) -> Mapping[str, Any]:
+        """Delete a secret; one that a server refers to only with `force`."""
+        return await (await self._secrets()).remove(name, force=force)
+
     async def _known(self) -> None:
         """Find out how the servers are; a daemon knows."""
         if self.edge == _ONE_SHOT and self.parts.servers is not None:
@@ -252,9 +276,41 @@ class Local:
         await require(self.parts, self.caller)
         return Upkeep(self.parts, self.caller)
 
+    async def _secrets(self) -> Secrets:
+        await require(self.parts, self.caller)
+        return Secrets(self.parts, self.caller)
+
     async def _admin(self) -> Admin:
         await require(self.parts, self.caller)
         return Admin(self.parts, self.caller)
+
+    async def agents(self) -> Sequence[Mapping[str, Any]]:
+        """Describe the agents that this caller may call, by name."""
+        return await agents_body(self.parts, self.caller)
+
+    async def agent(self, name: str) -> Mapping[str, Any]:
+        """Describe one; another does not exist."""
+        return await agent_body(self.parts, self.caller, name)
+
+    async def sessions(self, *, agent: str = "", after: str = "", limit: int = 50) -> SessionPage:
+        """List conversations with agents, newest first: one's own, or all for who watches."""
+        return self._conversations.page(agent=agent, after=after, limit=limit)
+
+    async def session(self, session_id: str) -> tuple[SessionSummary, Sequence[SessionTurn]]:
+        """Read one whole conversation; another caller's does not exist."""
+        return await self._conversations.show(session_id)
+
+    async def export_session(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
+        """Write one out, however long it is: as lines of JSON (`jsonl`) or Markdown (`md`)."""
+        return self._conversations.export(session_id, form)
+
+    async def delete_session(self, session_id: str) -> SessionSummary:
+        """Delete one and all that was said in it."""
+        return await self._conversations.delete(session_id)
+
+    @property
+    def _conversations(self) -> Conversations:
+        return Conversations(self.parts, self.caller)
 
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""

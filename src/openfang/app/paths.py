@@ -39,6 +39,12 @@ class Home:
         """The configuration."""
         return self.path / "config.toml"
 
+    def agents(self) -> list[str]:
+        """The names of all folders that may be an agent's."""
+        folder = self.path / "agents"
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(one.name for one in found if one.is_dir() and one.name[0] != ".")
+
     @property
     def processes(self) -> Path:
         """The locks of the processes that use the home."""

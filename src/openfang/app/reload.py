@@ -48,7 +48,6 @@ class Reloader:
     _began_with: Config = field(init=False)
     _files: tuple[Path, ...] = ()
     _had_file: bool = False
-    _one: anyio.Lock = field(default_factory=anyio.Lock)
 
     def __post_init__(self) -> None:
         self._began_with = self.parts.config
@@ -99,7 +98,7 @@ class Reloader:
 
     async def reload(self) -> None:
         """Put what the files say in force, or raise and change nothing."""
-        async with self._one:
+        async with self.parts.changing:
             try:
                 config = await to_thread.run_sync(self._load)
                 changed = await self._put_in_force(config)

@@ -23,13 +23,16 @@ from openfang.core.wire import (
     read_key,
     read_question,
     read_result,
+    read_session,
+    read_sessions,
     read_spec,
     read_tool,
+    read_turn,
     read_verification,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from openfang.app.asking import Asking
     from openfang.core.decisions import Explanation
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
     from openfang.core.keys import Question, Spec
     from openfang.core.log import Search, Table, Verification
     from openfang.core.results import Result
+    from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tools import Risk, Tool
+    from openfang.host.loopback import Reply
 
 T = TypeVar("T")
 K = TypeVar("K", Key, AdminToken)
@@ -74,10 +79,16 @@ class Remote:
         path, body = f"{_tool(tool)}/call", _call_body(arguments, options)
         doubt = f"The call of {tool} was sent: it may have run"
         with in_doubt(doubt, f"openfang audit search --tool {tool}"):
-            reply = await self.daemon.reply(
-                "POST", path, body, headers=_call_headers(options, wait), timeout=None
-            )
+            reply = await self._answered(path, body, options, _call_headers(options, wait))
             return self.daemon.read(reply, read_result)
+
+    async def _answered(
+        self, path: str, body: object, options: Options, headers: Sequence[tuple[str, str]]
+    ) -> Reply:
+        told = options.progress
+        if told is None:
+            return await self.daemon.reply("POST", path, body, headers=headers, timeout=None)
+        return await self.daemon.told(path, body, told, headers=headers)
 
     async def explain(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
@@ -186,9 +197,9 @@ class Remote:
         """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
         return await self.daemon.act("POST", f"{_server(name)}/test", _object, {})
 
-    async def refresh_servers(self) -> int:
-        """Ask every connected MCP server for its tools again, and count those that answered."""
-        return await self.daemon.act("POST", f"{_SERVERS}/refresh", _refreshed, {})
+    async def refresh_servers(self) -> Mapping[str, Any]:
+        """Ask the MCP servers for their tools again: how many answered, and who did not."""
+        return await self.daemon.act("POST", f"{_SERVERS}/refresh", _object, {})
 
     async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
         """Enable, disable or restart an MCP server."""
@@ -201,6 +212,47 @@ class Remote:
     async def remove_server(self, name: str) -> Mapping[str, Any]:
         """Take an MCP server out of the configuration."""
         return await self.daemon.act("DELETE", _server(name), _object)
+
+    async def secrets(self) -> Sequence[Mapping[str, Any]]:
+        """List the names that are stored, and those that servers miss; never a value."""
+        return await self.daemon.get("/api/secrets", _each("secrets", _object))
+
+    async def set_secret(self, name: str, value: str) -> Mapping[str, Any]:
+        """Store or replace a secret; servers that refer to it get it at once."""
+        return await self.daemon.act("PUT", _secret(name), _object, {"value": value})
+
+    async def remove_secret(self, name: str, *, force: bool = False) -> Mapping[str, Any]:
+        """Delete a secret; one that a server refers to only with `force`."""
+        query = _query({"force": "true" if force else None})
+        return await self.daemon.act("DELETE", f"{_secret(name)}{query}", _object)
+
+    async def agents(self) -> Sequence[Mapping[str, Any]]:
+        """Describe the agents that this caller may call, by name."""
+        return await self.daemon.get("/api/agents", _each("agents", _object))
+
+    async def agent(self, name: str) -> Mapping[str, Any]:
+        """Describe one; another does not exist."""
+        return await self.daemon.get(_agent(name), _object)
+
+    async def sessions(self, *, agent: str = "", after: str = "", limit: int = 50) -> SessionPage:
+        """List conversations with agents, newest first: one's own, or all for who watches."""
+        query = _query({"agent": agent or None, "after": after or None, "limit": limit})
+        return await self.daemon.get(f"/api/sessions{query}", read_sessions)
+
+    async def session(self, session_id: str) -> tuple[SessionSummary, Sequence[SessionTurn]]:
+        """Read one whole conversation; another caller's does not exist."""
+        turns = _each("turns", read_turn)
+        return await self.daemon.get(
+            _session(session_id), lambda body: (read_session(body), turns(body))
+        )
+
+    async def export_session(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
+        """Write one out, however long it is: as lines of JSON (`jsonl`) or Markdown (`md`)."""
+        return self.daemon.pieces(f"{_session(session_id)}/export{_query({'format': form})}")
+
+    async def delete_session(self, session_id: str) -> SessionSummary:
+        """Delete one and all that was said in it."""
+        return await self.daemon.act("DELETE", _session(session_id), read_session)
 
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
@@ -238,14 +290,28 @@ def _server(name: str) -> str:
     return f"{_SERVERS}/{_segment(name)}"
 
 
+def _secret(name: str) -> str:
+    if not name:
+        raise NotFound("A secret without a name does not exist.", way_out="openfang secrets list")
+    return f"/api/secrets/{_segment(name)}"
+
+
+def _agent(name: str) -> str:
+    if not name:
+        raise NotFound("No agent .", way_out="openfang agents list")
+    return f"/api/agents/{_segment(name)}"
+
+
+def _session(session_id: str) -> str:
+    if not session_id:
+        raise NotFound("No session .", way_out="openfang sessions list")
+    return f"/api/sessions/{_segment(session_id)}"
+
+
 def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
     if not isinstance(body, dict):
         raise TypeError(type(body).__name__)
     return cast("dict[str, Any]", body)
-
-
-def _refreshed(body: Mapping[str, Any]) -> int:
-    return body["refreshed"]
 
 
 def _segment(name: str) -> str:

@@ -30,6 +30,7 @@ from openfang.host.holders import holders_below, lock_holder
 from openfang.host.machine import free_bytes
 from openfang.host.replace import replace_folder, sync_below
 from openfang.host.unpack import ArchiveRefused, unpack
+from openfang.storage.agent_runs import AgentRunStore, give_up
 from openfang.storage.database import Database, migrations, open_home
 from openfang.storage.health import chain_head, damage, schema_version
 from openfang.storage.processes import living
@@ -214,10 +215,13 @@ def _recorded(file: Path, manifest: Manifest, archive: Path, now: int) -> int:
         "version": manifest.version,
     }
     line = Line(HOME_RESTORED, "warning", "", "", orjson.dumps(payload).decode(), "{}")
-    open_home(file).close()
+    with closing(open_home(file)) as database:
+        # What the runs of that moment did later is not in the backup: none of them may go on.
+        left = AgentRunStore(database).under_way()
+    given_up = tuple(statement for run in left for statement in give_up(run, now))
     writer = Writer(path=file, node=manifest.node, digest=digest, now=lambda: now)
     try:
-        (record,) = writer.write_blocking(Unit((line,)))
+        (record,) = writer.write_blocking(Unit((line,), given_up))
     finally:
         writer.close()
     return record

@@ -6,10 +6,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from openfang.config.servers import HttpTransport
+from openfang.safety.environment import VariableRefused
 from openfang.safety.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+    from pydantic import SecretStr
+
+    from openfang.config.servers import McpServer
 
 _PREFIX: Final = "MCP"
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -33,11 +39,22 @@ class Sealed:
 
     entry: dict[str, Any]
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    taken: Collection[str] = ()
+
+    def free(self, name: str) -> str:
+        """Give a name that stands for nothing yet."""
+        free, number = name, 2
+        while free in self.taken or free in self.secrets:
+            free, number = f"{name}_{number}", number + 1
+        return free
 
 
-def seal(entry: Mapping[str, Any]) -> Sealed:
-    """Put a reference in the place of every secret of the child's variables and the headers."""
-    sealed = Sealed(entry=dict(entry))
+def seal(entry: Mapping[str, Any], taken: Collection[str] = ()) -> Sealed:
+    """Put a reference in the place of every secret of the child's variables and the headers.
+
+    Names that are `taken` stand for something else already.
+    """
+    sealed = Sealed(entry=dict(entry), taken=taken)
     env: object = entry.get("env")
     if isinstance(env, dict):
         values = cast("dict[str, str]", env)
@@ -54,7 +71,7 @@ def _table(sealed: Sealed, values: Mapping[str, str], secret: Any) -> dict[str, 
     for name, value in values.items():
         table[name] = value
         if secret(name, value):
-            reference = _name(sealed.entry["name"], name)
+            reference = sealed.free(_name(sealed.entry["name"], name))
             sealed.secrets[reference] = value
             table[name] = f"${{{reference}}}"
     return table
@@ -64,11 +81,49 @@ def _name(server: str, variable: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", f"{_PREFIX}_{server}_{variable}").upper()
 
 
-def own_secrets(server: str, texts: list[str]) -> set[str]:
-    """Name the stored secrets that were made for this server, among what its values refer to."""
-    prefix = _name(server, "")
-    named = {name for text in texts for name in _REFERENCE.findall(text)}
-    return {name for name in named if name.startswith(prefix)}
+def referred(server: McpServer) -> set[str]:
+    """Name what a server's variables and headers refer to."""
+    headers = server.transport.headers if isinstance(server.transport, HttpTransport) else {}
+    env = server.env if isinstance(server.env, dict) else {}
+    passed_on = () if isinstance(server.env, dict) else server.env
+    values = (
+        value.get_secret_value() for value in (*env.values(), *headers.values(), *_proofs(server))
+    )
+    return {*passed_on, *(name for value in values for name in _REFERENCE.findall(value))}
+
+
+def _proofs(server: McpServer) -> list[SecretStr]:
+    oauth = server.transport.oauth if isinstance(server.transport, HttpTransport) else None
+    return [proof for proof in (oauth.client_secret, oauth.private_key) if proof] if oauth else []
+
+
+def referred_by(entry: Mapping[str, Any]) -> set[str]:
+    """Name what an entry's variables and headers refer to, before it is read as a server."""
+    env: dict[str, str] | list[str] = entry.get("env", {})
+    headers: dict[str, str] = entry["transport"].get("headers", {})
+    values = (*(env.values() if isinstance(env, dict) else ()), *headers.values())
+    passed_on = () if isinstance(env, dict) else env
+    return {*passed_on, *(name for value in values for name in _REFERENCE.findall(value))}
+
+
+def made_for(name: str, servers: Iterable[str]) -> str:
+    """Say for which of these servers a secret of this name is stored when it is added, if any."""
+    return max((one for one in servers if name.startswith(_name(one, ""))), key=len, default="")
+
+
+def check_references(server: McpServer, variables: Mapping[str, str]) -> None:
+    """Refuse a server that refers to what is neither set nor stored."""
+    if missing := sorted(name for name in referred(server) if name not in variables):
+        are = "is" if len(missing) == 1 else "are"
+        raise VariableRefused(
+            f"{', '.join(missing)} {are} not set", way_out=f"openfang secrets set {missing[0]}"
+        )
+
+
+def own_secrets(server: McpServer) -> set[str]:
+    """Name the stored secrets that were made for this server, among what it refers to."""
+    prefix = _name(server.name, "")
+    return {name for name in referred(server) if name.startswith(prefix)}
 
 
 def _is_secret_variable(name: str, value: str) -> bool:

@@ -61,6 +61,8 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
 
     servers = parts.servers or Servers(parts, environ)
     servers.want()
+    if parts.agents:
+        parts.agents.want(resume=True)
     reloader = Reloader(parts=parts, environ=environ, applied=applied, telemetry=telemetry)
     parts.pipeline.observers = (*parts.pipeline.observers, telemetry)
     node = ServedNode(

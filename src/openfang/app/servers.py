@@ -6,25 +6,25 @@ import logging
 from collections import ChainMap, deque
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
+from openfang.app.translate import outline_of, reached_of, rules_of, spec_of
 from openfang.app.trial import Trial, try_out
+from openfang.app.vault import StoredVault
 from openfang.config.home import user_home
-from openfang.config.servers import HttpTransport, StdioTransport
 from openfang.core.errors import NotFound, OpenFangError
-from openfang.core.ids import Kind
-from openfang.core.tools import Trust
+from openfang.core.ids import Kind, wire_name
 from openfang.protocols.mcp.meta import ClientInfo
-from openfang.registry.classify import Declared
-from openfang.registry.rules import DEFAULT_RULES
-from openfang.safety.environment import child_environment, expand
+from openfang.sources.mcp.adapter import as_listed
+from openfang.sources.mcp.health import Status
+from openfang.sources.mcp.keeper import Pace
+from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
 from openfang.sources.mcp.reach import Reach
 from openfang.sources.mcp.source import McpSource, Surroundings
-from openfang.sources.mcp.spec import Http, Override, ServerSpec, Stdio
+from openfang.sources.mcp.stdio import StdioTransport as Over
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.app.build import Parts
-    from openfang.app.confine import Confiner
+    from openfang.app.confine import Confiner, Prepared
     from openfang.config.models import Config
-    from openfang.config.servers import McpServer, ToolOverride
+    from openfang.config.servers import McpServer
+    from openfang.host.machine import Layer
     from openfang.registry.rules import Rules
     from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.spec import ServerSpec
     from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
 _LAST_WORDS = 200
 _SETTLE_SECONDS = 20.0
-_RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx"})
 
 
 @dataclass(slots=True)
@@ -56,23 +57,39 @@ class Servers:
     said: dict[str, deque[str]] = field(default_factory=dict[str, "deque[str]"])
     kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     guests: dict[str, McpServer] = field(default_factory=dict[str, "McpServer"])
+    layers: dict[str, tuple[Layer, ...]] = field(default_factory=dict[str, "tuple[Layer, ...]"])
+    pace: Pace = field(default_factory=Pace)
     _group: TaskGroup | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
+    _sign_ins: SignIns = field(init=False)
     _reach: Reach = field(init=False)
     _confiner: Confiner | None = None
 
     def __post_init__(self) -> None:
         client = ClientInfo(name="openfang", version=__version__)
-        self._reach = Reach(client=client, capabilities={}, complained=self._complained)
+        vault = StoredVault(self.parts.secrets, self.parts.redactor.learn)
+        self._sign_ins = SignIns(vault=vault)
+        self._reach = Reach(
+            client=client,
+            capabilities={},
+            complained=self._complained,
+            sign_ins=self._sign_ins,
+        )
 
     @asynccontextmanager
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
         async with AsyncExitStack() as stack:
             ready = await self._confined(spec, stack)
-            yield await stack.enter_async_context(self._reach(ready, peer))
+            connection = await stack.enter_async_context(self._reach(ready.spec, peer))
+            held = self.layers[spec.name] = await _layers(ready, connection)
+            try:
+                yield connection
+            finally:
+                if self.layers.get(spec.name) is held:  # else a newer connection's
+                    del self.layers[spec.name]
 
-    async def _confined(self, spec: ServerSpec, stack: AsyncExitStack) -> ServerSpec:
+    async def _confined(self, spec: ServerSpec, stack: AsyncExitStack) -> Prepared:
         from openfang.app.confine import Confiner  # noqa: PLC0415 - most commands start no server
 
         if self._confiner is None:
@@ -102,9 +119,9 @@ class Servers:
     async def keep(self, secrets: Mapping[str, str]) -> None:
         """Store secrets that entries refer to; they are redacted from now on."""
         for name, value in secrets.items():
+            await to_thread.run_sync(self.parts.redactor.learn, [value], name)
             await to_thread.run_sync(self.parts.secrets.set, name, value)
         self.kept |= secrets
-        self.parts.redactor.learn(secrets.values())
 
     async def forget(self, names: Iterable[str]) -> None:
         """Delete secrets that no entry refers to any more."""
@@ -112,6 +129,10 @@ class Servers:
             self.kept.pop(name, None)
             with suppress(NotFound):
                 await to_thread.run_sync(self.parts.secrets.delete, name)
+
+    async def sign_out(self, name: str) -> None:
+        """Forget the sign-in to a server."""
+        await self._sign_ins.vault.remove(entry_name(name))
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -143,12 +164,14 @@ class Servers:
         wanted = self._enabled(config)
         for name in [name for name in self.running if name not in wanted]:
             self._end(name)
-        rules = _rules(config)
+        rules = rules_of(config)
         for server in wanted.values():
             spec, fault = self._spec(server)
             current = self.running.get(server.name)
-            if current is None or current.spec != spec:
+            if current is None or (current.spec, current.fault) != (spec, fault):
                 self._begin(spec, fault, rules)
+            else:
+                current.judge(rules)
 
     def _enabled(self, config: Config) -> dict[str, McpServer]:
         configured = {server.name: server for server in config.mcp_servers if server.enabled}
@@ -169,6 +192,12 @@ class Servers:
         self.guests.pop(name, None)
         self.apply(self.parts.config)
 
+    async def wake(self, tool: str) -> None:
+        """Connect a server that sleeps and never said what it offers, if this may be its tool."""
+        for source in list(self.running.values()):
+            if source.spec.lazy and not source.tools() and _may_offer(source.name, tool):
+                await self.reached(source.name)
+
     async def reached(self, name: str) -> bool:
         """Wait until it is known whether a server can be reached, and say so."""
         self.want()
@@ -187,11 +216,18 @@ class Servers:
             changed=self._changed,
             clock=self.parts.clock,
             rules=rules,
+            back=self._back,
+            clean=self.parts.redactor.tree,
+            pace=self.pace,
         )
         source = self.running[spec.name] = McpSource(spec, around, fault=fault)
-        if former is not None:
-            former.retire()
         self.parts.sources[Kind.MCP, spec.name] = source
+        if former is not None:
+            source.inherit(former)
+            former.retire()
+        elif spec.lazy:
+            known = self.parts.registry.remembered(f"{Kind.MCP.value}:{spec.name}:")
+            source.recall([as_listed(spec.name, definition) for definition in known])
         self._group.start_soon(source.run)
 
     def _end(self, name: str) -> None:
@@ -205,6 +241,11 @@ class Servers:
             _log.info("%s offers %d tools", source.name, len(source.tools()))
             _log.info("Total MCP tools: %d", total)
 
+    def _back(self, source: McpSource) -> None:
+        """Let the next call try a server that was begun anew, however often the last one failed."""
+        breakers = self.parts.pipeline.guards.breakers
+        breakers.revived(f"{Kind.MCP.value}:{source.name}", self.parts.clock.monotonic())
+
     def find(self, name: str) -> McpSource:
         """Find a server that is enabled."""
         source = self.running.get(name)
@@ -212,30 +253,30 @@ class Servers:
             raise NotFound(f"No MCP server {name} is enabled.", way_out="openfang servers list")
         return source
 
-    async def refresh(self) -> frozenset[str]:
-        """Ask every connected server for its tools again; say which ones answered."""
-        answered: set[str] = set()
+    async def refresh(self) -> dict[str, str]:
+        """Ask all but those asleep for their tools again; say of each why it did not answer."""
+        found: dict[str, str] = {}
 
         async def renew(source: McpSource) -> None:
-            if await source.renew():
-                answered.add(source.name)
+            found[source.name] = await source.renew()
 
         async with anyio.create_task_group() as group:
             for source in self.running.values():
-                group.start_soon(renew, source)
-        return frozenset(answered)
+                if source.health.status is not Status.SLEEPING:
+                    group.start_soon(renew, source)
+        return found
 
     async def trial(self, server: McpServer) -> Trial:
         """Connect to a server once more, to see whether it works; it need not be enabled."""
         self.kept |= await to_thread.run_sync(self._stored)
         try:
-            reached = self._reached(server)
+            reached = reached_of(server, self.variables, self.parts.home.path)
         except OpenFangError as error:
             return Trial(problem=error.message, way_out=error.way_out)
         try:
             async with AsyncExitStack() as stack:
-                ready = await self._confined(self._spec_of(server, reached), stack)
-                return await try_out(ready)
+                ready = await self._confined(spec_of(server, reached), stack)
+                return await try_out(ready.spec, self._sign_ins)
         except OpenFangError as error:
             return Trial(problem=error.message, way_out=error.way_out)
 
@@ -247,107 +288,21 @@ class Servers:
         """Translate; what depends on the world and is not there is a fault of that server alone."""
         fault = ""
         try:
-            reached = self._reached(server)
+            reached = reached_of(server, self.variables, self.parts.home.path)
         except OpenFangError as error:
-            reached, fault = Http(url="http://unreachable.invalid"), error.message
-        return self._spec_of(server, reached), fault
-
-    @staticmethod
-    def _spec_of(server: McpServer, reached: Stdio | Http) -> ServerSpec:
-        return ServerSpec(
-            name=server.name,
-            reached=reached,
-            timeout=server.timeout_secs,
-            trust=trust_of(server),
-            risk=server.risk,
-            allow_tools=server.allow_tools,
-            denied_tags=frozenset(server.deny_side_effect_tags),
-            overrides={name: _override(stated) for name, stated in server.tools.items()},
-            lazy=server.lazy,
-            at_once=server.max_concurrency,
-        )
-
-    def _reached(self, server: McpServer) -> Stdio | Http:
-        match server.transport:
-            case StdioTransport() as stdio:
-                return self._stdio(server, stdio)
-            case HttpTransport() as http:
-                variables = self.variables
-                headers = {
-                    name: expand(value.get_secret_value(), variables)
-                    for name, value in http.headers.items()
-                }
-                return Http(url=http.url, headers=headers, allow_private=server.allow_private)
-
-    def _stdio(self, server: McpServer, stdio: StdioTransport) -> Stdio:
-        folder = self.parts.home.path / "servers" / server.name
-        home, tmp = folder / "home", folder / "tmp"
-        environment = _environment(server, self.variables, str(home), str(tmp))
-        return Stdio(
-            argv=(stdio.command, *stdio.args),
-            cwd=folder,
-            environment=environment,
-            sandbox=server.sandbox,
-            network=server.network,
-            allow_private=server.allow_private,
-            read=tuple(map(Path, server.fs_read)),
-            write=tuple(map(Path, server.fs_write)),
-        )
+            reached, fault = outline_of(server, self.parts.home.path), _fault(error)
+        return spec_of(server, reached), fault
 
 
-def _environment(
-    server: McpServer, environ: Mapping[str, str], home: str, tmp: str
-) -> dict[str, str]:
-    """`PATH`, private folders and what is listed: names to pass on, or a table of values."""
-    env = server.env
-    if isinstance(env, tuple):
-        return child_environment(environ, names=env, home=home, tmp=tmp)
-    values = {name: value.get_secret_value() for name, value in env.items()}
-    return child_environment(environ, values=values, home=home, tmp=tmp)
+async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:
+    """Say what holds the child at the other end, if it is one."""
+    child = connection.transport.child if isinstance(connection.transport, Over) else None
+    return await to_thread.run_sync(ready.layers, child.process.pid) if child else ()
 
 
-def trust_of(server: McpServer) -> Trust:
-    """Low over the network and for packages that may change under our feet, unless stated."""
-    if server.trust is not None:
-        return Trust(server.trust)
-    return Trust.LOW if _may_change(server) else Trust.MEDIUM
+def _fault(error: OpenFangError) -> str:
+    return f"{error.message.removesuffix('.')}: {error.way_out}" if error.way_out else error.message
 
 
-def _may_change(server: McpServer) -> bool:
-    stdio = server.transport
-    if not isinstance(stdio, StdioTransport):
-        return True
-    if stdio.command.rpartition("/")[2] not in _RUNNERS:
-        return False
-    package = next((word for word in stdio.args if not word.startswith("-")), "")
-    return not _pinned(package)
-
-
-def _pinned(package: str) -> bool:
-    """Whether `name@1.2.3` or `name==1.2.3` names one version; `@scope/name` alone does not."""
-    version = package.rpartition("==")[2] if "==" in package else package[1:].rpartition("@")[2]
-    return ("==" in package or "@" in package[1:]) and version[:1].isdigit()
-
-
-def _override(stated: ToolOverride) -> Override:
-    declared = Declared(
-        risk=stated.risk,
-        tags=None if stated.tags is None else frozenset(stated.tags),
-        effect=stated.effect,
-        targets=stated.targets,
-        polls=stated.polls,
-        requires_admin_token=stated.requires_admin_token,
-    )
-    enabled = True if stated.enabled is None else stated.enabled
-    return Override(declared=declared, enabled=enabled, timeout=stated.timeout_secs)
-
-
-def _rules(config: Config) -> Rules:
-    words = config.classify
-    return DEFAULT_RULES.extended(
-        critical=words.critical,
-        high=words.high,
-        medium=words.medium,
-        low=words.low,
-        tags=words.tags,
-    )
+def _may_offer(server: str, tool: str) -> bool:
+    return tool.startswith((f"{Kind.MCP.value}:{server}:", f"{wire_name('mcp', server)}_"))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from openfang.app.checks import Check, fail, ok, warn
 from openfang.app.discovery import FILE, Absent, Daemon, Found, claimed, find_daemon_now
 from openfang.host import holders, machine
+from openfang.host.sandbox import Bubblewrap, Missing, available
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -92,12 +93,17 @@ def _open_files() -> Check:
 
 
 def _sandbox() -> Check:
-    layers = machine.layers()
-    words = [_layer(layer) for layer in layers]
-    present = {layer.name for layer in layers if layer.present}
-    if "bwrap" in present or {"landlock", "seccomp"} <= present:
-        return ok("sandbox layers", "; ".join(words))
-    return warn("sandbox layers", "; ".join(words), "install bubblewrap")
+    """Say what the machine offers, and how servers would run here."""
+    words = "; ".join(map(_layer, machine.layers()))
+    match available():
+        case Missing(reason):
+            text = f"servers run without a sandbox: {reason} ({words})"
+            return warn("sandbox layers", text, "install bubblewrap")
+        case Bubblewrap(makes_networks=True):
+            return ok("sandbox layers", f"servers run in bubblewrap ({words})")
+        case Bubblewrap():
+            text = "servers run in bubblewrap, with a forwarder to the network"
+            return ok("sandbox layers", f"{text} ({words})")
 
 
 def _layer(layer: machine.Layer) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.oauth.sign_in import SignIns
     from openfang.sources.mcp.spec import ServerSpec
 
 _SECONDS: Final = 45.0
@@ -75,13 +76,14 @@ class Trial:
         }
 
 
-async def try_out(spec: ServerSpec) -> Trial:
+async def try_out(spec: ServerSpec, sign_ins: SignIns | None = None) -> Trial:
     """Connect, list the tools and ask whether it is still there; whatever is wrong is told."""
     said: deque[str] = deque(maxlen=_LAST_LINES)
     reach = Reach(
         client=ClientInfo(name="openfang", version=__version__),
         capabilities={},
         complained=lambda _, line: said.append(line),
+        sign_ins=sign_ins,
     )
     began = anyio.current_time()
     try:
@@ -92,8 +94,8 @@ async def try_out(spec: ServerSpec) -> Trial:
         return Trial(
             seconds=anyio.current_time() - began,
             problem=_problem(error),
-            way_out=_way_out(spec, error),
-            stderr=tuple(said),
+            way_out=_way_out(spec, error, complained=bool(said)),
+            stderr=tuple(dict.fromkeys(said)),  # it may have been started more than once
         )
 
 
@@ -116,17 +118,23 @@ def _problem(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _way_out(spec: ServerSpec, error: Exception) -> str:
+def _way_out(spec: ServerSpec, error: Exception, *, complained: bool) -> str:
     match error:
         case OpenFangError(way_out=str(way_out)) if way_out:
             return way_out
         case AuthNeeded():
-            return 'give it credentials: headers = { Authorization = "Bearer ${NAME}" }'
+            return error.way_out or "look at the header Authorization of its entry"
         case Lost(reason=reason) if "allow_private" in reason:
             return "set allow_private = true in its entry, if that address is meant"
-        case TimeoutError():
-            return "start it by hand once, so that what it downloads is there"
         case _ if spec.remote:
             return "look at the address, and whether the server runs"
         case _:
-            return "start its command by hand, and read what it says"
+            return _by_hand(error, complained=complained)
+
+
+def _by_hand(error: Exception, *, complained: bool) -> str:
+    if isinstance(error, TimeoutError):
+        return "try it once more: what it has downloaded so far stays in its own home"
+    if complained:
+        return "its last words say why; if it misses a file: fs_read or fs_write in its entry"
+    return "start its command by hand, and read what it says"

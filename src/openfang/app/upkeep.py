@@ -14,9 +14,9 @@ from anyio import to_thread
 from openfang.app.build import reconfigure
 from openfang.app.census import find_server, running, server_body
 from openfang.app.editing import Editing
-from openfang.app.sealing import own_secrets, seal
+from openfang.app.entries import check_entry
+from openfang.app.sealing import own_secrets, referred, seal
 from openfang.config.edit import switched, with_server, without_server
-from openfang.config.servers import HttpTransport
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.events import SERVER_CHANGED, Record
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
 
 ACTS: Final = ("restart", "enable", "disable")
+SIGNING: Final = ("login", "logout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,18 @@ class Upkeep:
 
     async def add(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Write a new server down, with `enabled = false`; its secrets go to the secret store."""
+        check_entry(entry)
+        async with self.parts.changing:
+            return await self._add(entry)
+
+    async def _add(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         name = entry["name"]
         if any(one.name == name for one in self.parts.config.mcp_servers):
             raise Conflict(
                 f"There is an MCP server {name} already.", way_out=f"openfang servers show {name}"
             )
-        sealed = seal(entry)
+        stored = await to_thread.run_sync(self.parts.secrets.names)
+        sealed = seal(entry, {*stored, *self._servers.environ})
         written = {**sealed.entry, "enabled": False}
         main = self.parts.home.config_file
         change = await self._prepared(main, lambda text: with_server(text, written))
@@ -59,20 +66,30 @@ class Upkeep:
 
     async def remove(self, name: str) -> dict[str, Any]:
         """Take a server out of its file, and what was stored for it out of the secret store."""
+        async with self.parts.changing:
+            return await self._remove(name)
+
+    async def _remove(self, name: str) -> dict[str, Any]:
         server, file = self._written(name)
         body = server_body(self.parts, name)
         change = await self._prepared(file, lambda text: without_server(text, name))
         await self._on_record(name, "remove")
         await self._made(change)
-        await self._servers.forget(own_secrets(name, _values(server)))
+        others = (one for one in self.parts.config.mcp_servers if one.name != name)
+        still_used = {used for one in others for used in referred(one)}
+        await self._servers.forget(own_secrets(server) - still_used)
+        await self._servers.sign_out(name)
         return body
 
     async def act(self, name: str, what: str) -> dict[str, Any]:
-        """Enable, disable or restart a server."""
+        """Enable, disable or restart a server, or take note of a sign-in."""
         if what == "restart":
             await self._restart(name)
+        elif what in SIGNING:
+            await self._sign(name, what)
         else:
-            await self._switch(name, enabled=what == "enable")
+            async with self.parts.changing:
+                await self._switch(name, enabled=what == "enable")
         return server_body(self.parts, name)
 
     async def trial(self, name: str) -> dict[str, Any]:
@@ -82,20 +99,28 @@ class Upkeep:
         found = (await self._servers.trial(server)).body(name)
         return self.parts.redactor.tree(found)
 
-    async def refresh(self) -> int:
-        """Ask every connected server for its tools again, and count those that answered."""
-        return len(await self._servers.refresh())
+    async def refresh(self) -> dict[str, Any]:
+        """Ask for all tools again; count the servers that answered, and name the others."""
+        found = await self._servers.refresh()
+        failed = [{"name": name, "reason": why} for name, why in sorted(found.items()) if why]
+        body = {"refreshed": len(found) - len(failed), "failed": failed}
+        return self.parts.redactor.tree(body)
 
     async def _restart(self, name: str) -> None:
-        find_server(self.parts, name)
         source = running(self.parts, name)
         if source is None:
-            raise Conflict(
-                f"The MCP server {name} does not run here.",
-                way_out=f"openfang servers enable {name}, and: openfang start",
-            )
+            raise _not_running(find_server(self.parts, name))
         await self._on_record(name, "restart")
         source.restart()
+
+    async def _sign(self, name: str, what: str) -> None:
+        """Take note of a sign-in, or forget it; either way the server is connected anew."""
+        find_server(self.parts, name)
+        await self._on_record(name, what)
+        if what == "logout":
+            await self._servers.sign_out(name)
+        if (source := running(self.parts, name)) is not None:
+            source.restart()
 
     async def _switch(self, name: str, *, enabled: bool) -> None:
         server, file = self._written(name)
@@ -146,13 +171,19 @@ class Upkeep:
         await self.parts.broker.append([record])
 
 
+def _not_running(server: McpServer) -> Conflict:
+    if not server.enabled:
+        return Conflict(
+            f"The MCP server {server.name} is disabled.",
+            way_out=f"openfang servers enable {server.name}",
+        )
+    return Conflict(
+        f"No daemon runs that {server.name} could be restarted in.",
+        way_out="openfang start; without one every command connects anew",
+    )
+
+
 def _with_servers_of(config: Config, other: Config) -> Config:
     """Take over what another configuration says of the servers, and nothing else."""
     placed = ((one, other.origin(one.name)) for one in other.mcp_servers)
     return config.with_servers({one.name: (one, place) for one, place in placed if place})
-
-
-def _values(server: McpServer) -> list[str]:
-    env = server.env if isinstance(server.env, dict) else {}
-    headers = server.transport.headers if isinstance(server.transport, HttpTransport) else {}
-    return [value.get_secret_value() for value in (*env.values(), *headers.values())]

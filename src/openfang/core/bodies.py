@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from openfang.core.errors import (
     RATE_LIMIT,
@@ -54,13 +54,31 @@ def status_of(error: OpenFangError) -> int:
 
 
 def result_body(result: Result) -> dict[str, Any]:
-    """What a call brought back."""
-    return {
+    """What a call brought back; `_meta` and `extra` only where a server sent some."""
+    body: dict[str, Any] = {
         "call_id": result.call_id,
         "outcome": result.outcome.value,
         "content": list(result.content),
         "structured": result.structured,
         "labels": result.labels.names,
+        "audit": _audit(result.receipt),
+    }
+    if result.meta:
+        body["_meta"] = dict(result.meta)
+    if result.extra:
+        body["extra"] = dict(result.extra)
+    return body
+
+
+def message_body(result: Result) -> dict[str, Any]:
+    """What an agent answered; of an answer that was cut, its beginning and where the rest is."""
+    said = cast("dict[str, Any]", result.structured) if result.structured else {}
+    return {
+        "response": said.get("response", result.text),
+        "session": said.get("session"),
+        "ending": said.get("ending"),
+        "usage": said.get("usage"),
+        "call_id": result.call_id,
         "audit": _audit(result.receipt),
     }
 

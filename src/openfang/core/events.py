@@ -32,6 +32,8 @@ TOOL_HELD = "tool_held"
 TOOL_ACCEPTED = "tool_accepted"
 CONFIG_RELOADED = "config_reloaded"
 SERVER_CHANGED = "server_changed"
+SECRET_CHANGED = "secret_changed"  # noqa: S105 - a kind of event
+SESSION_DELETED = "session_deleted"
 HOME_BACKUP = "home_backup"
 HOME_RESTORED = "home_restored"
 
@@ -51,6 +53,8 @@ EVENT_KINDS = frozenset(
         TOOL_ACCEPTED,
         CONFIG_RELOADED,
         SERVER_CHANGED,
+        SECRET_CHANGED,
+        SESSION_DELETED,
         HOME_BACKUP,
         HOME_RESTORED,
     }

@@ -57,7 +57,8 @@ class Result:
     @property
     def text(self) -> str:
         """All text parts, joined."""
-        return "\n".join(part["text"] for part in self.content if part.get("type") == "text")
+        texts = (part.get("text") for part in self.content if part.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def text_part(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from openfang.core.keys import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from openfang.core.calls import Mode
     from openfang.core.decisions import Explanation
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from openfang.core.ids import Kind
     from openfang.core.keys import AdminToken, Key, Question, Spec
     from openfang.core.log import Search, Table, Verification
+    from openfang.core.progress import Listener
     from openfang.core.results import Result
+    from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tools import Risk, Tool
 
 
@@ -32,6 +34,7 @@ class Options:
     run: str | None = None
     admin_token: str | None = field(default=None, repr=False)
     patience: float = 0.0
+    progress: Listener | None = field(default=None, compare=False, repr=False)
 
 
 NO_OPTIONS = Options()
@@ -135,8 +138,8 @@ class Session(Protocol):
         """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
         ...
 
-    async def refresh_servers(self) -> int:
-        """Ask every connected MCP server for its tools again, and count those that answered."""
+    async def refresh_servers(self) -> Mapping[str, Any]:
+        """Ask the MCP servers for their tools again: how many answered, and who did not."""
         ...
 
     async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
@@ -149,6 +152,42 @@ class Session(Protocol):
 
     async def remove_server(self, name: str) -> Mapping[str, Any]:
         """Take an MCP server out of the configuration."""
+        ...
+
+    async def secrets(self) -> Sequence[Mapping[str, Any]]:
+        """List the names that are stored, and those that servers miss; never a value."""
+        ...
+
+    async def set_secret(self, name: str, value: str) -> Mapping[str, Any]:
+        """Store or replace a secret; servers that refer to it get it at once."""
+        ...
+
+    async def remove_secret(self, name: str, *, force: bool = False) -> Mapping[str, Any]:
+        """Delete a secret; one that a server refers to only with `force`."""
+        ...
+
+    async def agents(self) -> Sequence[Mapping[str, Any]]:
+        """Describe the agents that this caller may call, by name."""
+        ...
+
+    async def agent(self, name: str) -> Mapping[str, Any]:
+        """Describe one; another does not exist. A message to it is a call of `agent:{name}`."""
+        ...
+
+    async def sessions(self, *, agent: str = "", after: str = "", limit: int = 50) -> SessionPage:
+        """List conversations with agents, newest first: one's own, or all for who watches."""
+        ...
+
+    async def session(self, session_id: str) -> tuple[SessionSummary, Sequence[SessionTurn]]:
+        """Read one whole conversation; another caller's does not exist."""
+        ...
+
+    async def export_session(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
+        """Write one out, however long it is: as lines of JSON (`jsonl`) or Markdown (`md`)."""
+        ...
+
+    async def delete_session(self, session_id: str) -> SessionSummary:
+        """Delete one and all that was said in it."""
         ...
 
     async def search(self, wanted: Search) -> list[AuditEvent]:

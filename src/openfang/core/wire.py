@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.calls import Grants, Mode, Role
 from openfang.core.decisions import Explanation, Verdict
 from openfang.core.events import AuditEvent
@@ -14,6 +15,7 @@ from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec
 from openfang.core.labels import Labels
 from openfang.core.log import Finding, Verification
 from openfang.core.results import Receipt, Result
+from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
 from openfang.core.tools import Effect, Risk, Sink, Tool, Trust
 
 if TYPE_CHECKING:
@@ -179,6 +181,73 @@ def read_spec(body: Mapping[str, Any]) -> Spec:
     )
 
 
+def session_body(session: SessionSummary) -> dict[str, Any]:
+    """A session, without what was said in it."""
+    return {
+        "id": session.id,
+        "agent": session.agent,
+        "caller": session.caller,
+        "name": session.name,
+        "title": session.title,
+        "messages": session.messages,
+        "labels": session.labels.names,
+        "created_at": moment(session.created_at),
+        "updated_at": moment(session.updated_at),
+    }
+
+
+def read_session(body: Mapping[str, Any]) -> SessionSummary:
+    """Read a session."""
+    return SessionSummary(
+        id=body["id"],
+        agent=body["agent"],
+        caller=body["caller"],
+        name=body["name"],
+        title=body["title"],
+        messages=body["messages"],
+        labels=Labels.of(body["labels"]),
+        created_at=read_moment(body["created_at"]) or 0,
+        updated_at=read_moment(body["updated_at"]) or 0,
+    )
+
+
+def read_sessions(body: Mapping[str, Any]) -> SessionPage:
+    """Read a page of sessions."""
+    found = [read_session(one) for one in body["sessions"]]
+    return SessionPage(sessions=found, after=body["after"])
+
+
+def turn_body(turn: SessionTurn) -> dict[str, Any]:
+    """A turn of a session, whole."""
+    message = turn.message
+    return {
+        "seq": turn.seq,
+        "run": turn.run,
+        "created_at": moment(turn.at),
+        "speaker": message.speaker.value,
+        "text": message.text,
+        "wishes": [
+            {"id": wish.id, "tool": wish.tool, "arguments": dict(wish.arguments)}
+            for wish in message.wishes
+        ],
+        "answers": message.answers or None,
+        "is_error": message.is_error,
+    }
+
+
+def read_turn(body: Mapping[str, Any]) -> SessionTurn:
+    """Read a turn."""
+    message = Message(
+        speaker=Speaker(body["speaker"]),
+        text=body["text"],
+        wishes=tuple(Wish(**one) for one in body["wishes"]),
+        answers=body["answers"] or "",
+        is_error=body["is_error"],
+    )
+    at = read_moment(body["created_at"]) or 0
+    return SessionTurn(seq=body["seq"], run=body["run"], at=at, message=message)
+
+
 def verification_body(found: Verification) -> dict[str, Any]:
     """What `verify` found."""
     return {
@@ -213,15 +282,21 @@ def read_event(body: Mapping[str, Any]) -> AuditEvent:
 
 def read_result(body: Mapping[str, Any]) -> Result:
     """Read what a call brought back."""
-    audit = body["audit"]
     return Result(
         content=tuple(body["content"]),
         structured=body["structured"],
         is_error=body["outcome"] != "ok",
         labels=Labels.of(body["labels"]),
+        meta=body.get("_meta", {}),
+        extra=body.get("extra", {}),
         call_id=body["call_id"],
-        receipt=Receipt(start=audit["start"], end=audit["end"]) if audit else None,
+        receipt=read_receipt(body["audit"]),
     )
+
+
+def read_receipt(audit: Mapping[str, int] | None) -> Receipt | None:
+    """Read where a call stands in the audit."""
+    return Receipt(start=audit["start"], end=audit["end"]) if audit else None
 
 
 def read_tool(body: Mapping[str, Any]) -> Tool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from openfang.core.ids import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from openfang.storage.database import Database
@@ -70,16 +70,27 @@ def ended(process: str) -> tuple[str, Sequence[Any]]:
 def living(folder: Path) -> Iterator[Path]:
     """Yield each lock that a living process holds: those of calls, and the daemon's."""
     for file in sorted(folder.glob("*.lock")):
-        try:
-            lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:  # it has just ended
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if _held(file):
             yield file
-        finally:
-            os.close(lock)
+
+
+def gone(folder: Path, processes: Iterable[str]) -> frozenset[str]:
+    """Name those of these processes that hold their lock no longer."""
+    return frozenset(process for process in processes if not _held(folder / f"{process}.lock"))
+
+
+def _held(file: Path) -> bool:
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def vanished(database: Database, folder: Path, *, me: str) -> Iterator[Vanished]:

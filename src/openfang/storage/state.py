@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from openfang.storage.database import Database
 
 Statement = tuple[str, "Sequence[Any]"]
+MOST_KEPT = 256 * 1024 * 1024
+"""Bytes of blobs that are kept for one caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,17 @@ def put_blob(blob_id: str, caller: str, body: bytes, labels: Labels, expires_at:
         int(labels),
         expires_at,
     )
+
+
+def drop_oldest_blobs(newest: str, caller: str, most: int) -> Statement:
+    """Forget a caller's oldest blobs, all but the newest if need be, until they fit."""
+    # Ids sort by time; to read what stands behind a body is to read the whole of it.
+    sql = (
+        "DELETE FROM blobs WHERE id <> ? AND id IN (SELECT id FROM ("
+        "SELECT id, SUM(LENGTH(body)) OVER (ORDER BY id DESC) AS total "
+        "FROM blobs WHERE caller = ?) AS kept WHERE total > ?)"
+    )
+    return sql, (newest, caller, most)
 
 
 def drop_expired_blobs(now: int) -> Statement:

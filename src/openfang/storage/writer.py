@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INLINE_UNITS = 64
 """A larger group goes to the thread, so that the loop stays free."""
+INLINE_BYTES = 1_000_000
+"""So does a unit that stores more than this in one piece."""
 COMMITS_PER_CHECKPOINT = 2_000
 _ROW = "(?,?,?,?,?,?,?,?,?,?)"
 _HEAD = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
@@ -130,7 +132,7 @@ class Writer:
         self, unit: Unit, lost: Callable[[Unit], None] | None = None
     ) -> Sequence[int] | None:
         """Commit at once if nobody is in the way; None means: submit it instead."""
-        if not self.idle:
+        if not self.idle or _is_heavy(unit):
             return None
         job = _Job(unit, lost=lost)
         if not self._commit_now([job]):
@@ -178,7 +180,7 @@ class Writer:
         if not jobs:
             return
         try:
-            done = len(jobs) <= INLINE_UNITS and not self.durable and self._commit_now(jobs)
+            done = self._may_commit_now(jobs) and self._commit_now(jobs)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             _blame(jobs, error)
             done = True
@@ -186,6 +188,10 @@ class Writer:
             _settle(jobs)
         else:
             self._hand_over(jobs)
+
+    def _may_commit_now(self, jobs: list[_Job]) -> bool:
+        few = len(jobs) <= INLINE_UNITS and not self.durable
+        return few and not any(_is_heavy(job.unit) for job in jobs)
 
     def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
         """Commit on this thread. False when another connection holds the lock."""
@@ -351,6 +357,14 @@ def _settle(jobs: list[_Job]) -> None:
 def _blame(jobs: list[_Job], error: Exception) -> None:
     for job in jobs:
         job.error = job.error or error
+
+
+def _is_heavy(unit: Unit) -> bool:
+    return any(
+        isinstance(value, bytes) and len(value) > INLINE_BYTES
+        for _, parameters in unit.statements
+        for value in parameters
+    )
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -1,0 +1,260 @@
+"""One warm process of an agent: it is started once, and serves many runs at once until it ends.
+
+A run that nobody waits for any more is cancelled. Where the process cannot even say that it heard
+so, it is killed; where the run will not stop, the process takes no more runs and ends with its
+last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import to_thread
+
+from openfang.agents.code import messages
+from openfang.agents.code.messages import (
+    Broken,
+    Declined,
+    Lingers,
+    Raised,
+    Ready,
+    Returned,
+    Stopped,
+)
+from openfang.agents.code.running import LOG, Order, Running
+from openfang.agents.code.start import MOST_PROCESSES
+from openfang.core.agents import Ended, Ending
+from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.trace import CURRENT_TRACE
+from openfang.host.headcount import headcount
+from openfang.host.lines import Gone, Lines, open_lines
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
+    from openfang.agents.ports import Incoming
+    from openfang.host.process import Launch
+
+GRACE: Final = 0.7
+LOADS_SECONDS: Final = 60.0
+_MOST_LOST: Final = 10_000
+_COUNT_BUSY: Final = 0.25
+_COUNT_IDLE: Final = 2.0
+_SIGNALLED: Final = 128
+_NO_TIME: Final = "I stopped: the run has no more time left."
+
+
+class Warm:
+    """A process and its runs. `over` is set when it is to end, or has ended."""
+
+    def __init__(self, agent: str, cpu_seconds: float) -> None:
+        self.over = anyio.Event()
+        self.ready = anyio.Event()
+        self.reason = ""
+        self.served = 0
+        self.cpu = 0.0
+        self._agent = agent
+        self._cpu_seconds = cpu_seconds
+        self._lines: Lines | None = None
+        self._runs: dict[int, Running] = {}
+        self._leaving: set[int] = set()
+        self._settled = anyio.Event()
+        self._numbers = count(1)
+        self._retired = False
+        self._lost = 0
+        self._last_words = ""
+
+    @property
+    def takes(self) -> bool:
+        """Whether it takes more runs."""
+        return not (self.reason or self._retired)
+
+    @property
+    def tired(self) -> bool:
+        """Whether it has used so much of its processor time that another should go on."""
+        return self.served > 0 and self.cpu > self._cpu_seconds / 2
+
+    async def live(
+        self, launch: Launch, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Hold the process from its start to its end."""
+        CURRENT_TRACE.set("")
+        async with open_lines(launch, self, limit=messages.LARGEST) as lines:
+            self._lines = lines
+            task_status.started()
+            while not self.over.is_set():
+                await self._count(lines.process.pid)
+                with anyio.move_on_after(_COUNT_BUSY if self._runs else _COUNT_IDLE):
+                    await self.over.wait()
+        self._lose("it was ended")
+
+    async def _count(self, pid: int) -> None:
+        """The kernel does not hold root to a number of processes; and a child can leave some."""
+        number = await to_thread.run_sync(headcount, pid)
+        if number > MOST_PROCESSES:
+            self._kill(f"it started more than {MOST_PROCESSES} processes")
+
+    async def settled(self) -> None:
+        """Wait until it is known whether it let go of the runs that were cancelled."""
+        while self._leaving and not self.reason:
+            await self._settled.wait()
+
+    async def loaded(self) -> None:
+        """Wait until the agent's file is loaded; raise if it cannot be."""
+        with anyio.move_on_after(LOADS_SECONDS):
+            await self.ready.wait()
+        if not self.ready.is_set():
+            self._kill(f"its file was not loaded after {LOADS_SECONDS:g} s")
+        if self.reason:
+            raise self._failed(self.reason)
+
+    async def answer(self, order: Order) -> Ended:
+        """Let the agent answer. Whoever leaves before cancels the run."""
+        outcome: Ended | OpenFangError | None = None
+        async with anyio.create_task_group() as tasks:
+            run = Running(next(self._numbers), order, self._send, tasks)
+            self._runs[run.number] = run
+            try:
+                with anyio.move_on_after(order.spec.budget.seconds):
+                    outcome = await self._to_its_end(run, order.incoming)
+            finally:
+                self._leave(run)
+            if outcome is None:
+                outcome = run.end(run.so_far or _NO_TIME, Ending.TIME)
+            tasks.cancel_scope.cancel()
+        if isinstance(outcome, Ended):
+            return outcome
+        raise outcome or self._failed(self.reason)
+
+    async def _to_its_end(self, run: Running, incoming: Incoming) -> Ended | OpenFangError:
+        try:
+            await self._send(messages.begin(run.number, incoming))
+        except Gone:
+            return self._failed(self.reason)
+        return await run.over
+
+    async def _send(self, line: bytes) -> None:
+        if self.reason or self._lines is None:
+            raise Gone(self.reason)
+        await self._lines.send(line)
+
+    def _leave(self, run: Running) -> None:
+        """Let go of a run; one that has not ended is cancelled, and watched."""
+        del self._runs[run.number]
+        if not self.reason and run.number not in self._leaving and not run.ended:
+            if not self._leaving:
+                self._settled = anyio.Event()
+            self._leaving.add(run.number)
+            self._cancel(run.number)
+        self._end_if_idle()
+
+    def _cancel(self, number: int) -> None:
+        if self._lines is not None and not self._lines.reason:
+            self._lines.post(messages.cancel(number))
+        asyncio.get_running_loop().call_later(GRACE, self._overdue, number)
+
+    def _overdue(self, number: int) -> None:
+        if number in self._leaving:
+            self._kill("it was ended, because a run that was cancelled blocked it")
+
+    def retire(self) -> None:
+        """Take no more runs, and end with the last one."""
+        self._retired = True
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if self._retired and not self._runs and not self._leaving:
+            self.over.set()
+
+    def _kill(self, reason: str) -> None:
+        """End it now, for a reason that its runs are told."""
+        lines, known = self._lines, self.reason
+        self._lose(reason)
+        if lines is not None and not known and lines.returncode is None:
+            lines.process.kill()
+
+    def heard(self, message: object) -> None:
+        """Take what the process says."""
+        heard = messages.read(message)
+        run = self._runs.get(heard.run)
+        match heard.said:
+            case Ready() | Broken() as said if not self.ready.is_set():
+                self._begun(said)
+            case Returned() | Declined() | Raised() | Stopped() as said:
+                self._ended(heard.run, said)
+            case Lingers():
+                self._lingers(heard.run)
+            case _:
+                self._lost += run is None
+        if run is not None:
+            run.heard(heard.said)
+        elif self._lost > _MOST_LOST:
+            self._kill(f"it wrote more than {_MOST_LOST} messages that belong to no run")
+
+    def complained(self, line: str) -> None:
+        """Take a line that it printed."""
+        self._last_words = line
+        LOG.info("%s: %s", self._agent, line)
+
+    def gone(self, reason: str) -> None:
+        """Hear that nothing more will come of it."""
+        code = self._lines.returncode if self._lines is not None else None
+        reason = _in_words(code, self._cpu_seconds) or reason
+        if not self.ready.is_set() and self._last_words:
+            reason = f"{reason}, saying: {self._last_words}"
+        self._lose(reason)
+
+    def _begun(self, said: Ready | Broken) -> None:
+        self.ready.set()
+        if isinstance(said, Broken):
+            LOG.warning("The agent %s cannot be loaded: %s", self._agent, said.traceback)
+            self._lose(f"its file cannot be loaded: {said.reason}")
+
+    def _ended(self, number: int, said: Returned | Declined | Raised | Stopped) -> None:
+        self.served += not isinstance(said, Stopped)
+        if isinstance(said, Returned):
+            self.cpu = said.cpu
+        self._let_go(number)
+
+    def _lingers(self, number: int) -> None:
+        if number in self._leaving:
+            LOG.warning("A cancelled run of %s does not stop: it is replaced.", self._agent)
+            self._retired = True
+            self._let_go(number)
+
+    def _let_go(self, number: int) -> None:
+        self._leaving.discard(number)
+        if not self._leaving:
+            self._settled.set()
+        self._end_if_idle()
+
+    def _lose(self, reason: str) -> None:
+        if not self.reason:
+            self.reason = reason
+            self.ready.set()
+            self.over.set()
+            self._settled.set()
+            for run in list(self._runs.values()):
+                run.fail(reason)
+
+    def _failed(self, reason: str) -> SourceFailed:
+        return SourceFailed(f"The agent {self._agent} failed: {reason}")
+
+
+def _in_words(code: int | None, cpu_seconds: float) -> str:
+    """Say what ended it; the sandbox tells of a signal by its number and 128."""
+    if code is None:
+        return ""
+    number = code - _SIGNALLED if code > _SIGNALLED else -code
+    if number == signal.SIGXCPU:
+        return f"it has used up its {cpu_seconds:g} s of processor time"
+    if number <= 0:
+        return f"it ended with exit code {code}"
+    try:
+        return f"it was ended by the signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"it ended with exit code {code}"

@@ -1,0 +1,102 @@
+"""What agents are handed: where conversations stay, what thinks, and who runs their programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from openfang.agents.sessions import Interrupted
+    from openfang.agents.spec import AgentSpec, Mind
+    from openfang.core.agents import Ended, Message, Model, Wish
+    from openfang.core.calls import Admitted, Call, Caller
+    from openfang.core.labels import Labels
+    from openfang.core.ports import Clock
+    from openfang.core.progress import Listener
+    from openfang.core.results import Result
+    from openfang.core.tools import Tool
+
+Invoke: TypeAlias = "Callable[[Call], Awaitable[Result]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """An open session: its end, as much as the agent remembers, and what it has come to carry."""
+
+    id: str
+    history: Sequence[Message]
+    labels: Labels
+
+
+class Sessions(Protocol):
+    """Conversations, one for each agent, caller and name. What returned is durable."""
+
+    async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
+        """Find a session, or begin one; of its messages the last, cut where a person speaks."""
+        ...
+
+    async def begin(self, session: str, run: str, message: Message, labels: Labels) -> None:
+        """Begin a run with what was said to the agent, and the labels that it came with."""
+        ...
+
+    async def said(self, session: str, run: str, message: Message) -> None:
+        """Keep a turn of a run."""
+        ...
+
+    async def begun(self, run: str, wish: Wish) -> None:
+        """Keep that a call of a run is about to be made."""
+        ...
+
+    async def reopen(self, interrupted: Interrupted, *, most: int) -> Conversation:
+        """Open a session as it was before an interrupted run."""
+        ...
+
+    async def end(self, session: str, run: str, ended: Ended, labels: Labels) -> None:
+        """Keep how a run ended, and what the conversation carries from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """What is said to an agent, with all that came along."""
+
+    message: str
+    session: str
+    run: str
+    message_id: str = ""
+    parts: Sequence[Mapping[str, Any]] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    history: Sequence[Message] = ()
+
+
+class Programs(Protocol):
+    """Runs agents that are code."""
+
+    async def answer(
+        self,
+        spec: AgentSpec,
+        incoming: Incoming,
+        *,
+        call: Callable[[Wish], Awaitable[Result]],
+        told: Listener,
+    ) -> Ended:
+        """Hand a message to the agent's program and wait for its answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What every agent is handed."""
+
+    invoke: Invoke
+    check: Callable[[Admitted], None]
+    tools: Callable[[Caller], Sequence[Tool]]
+    bind: Callable[[Caller, Call], Call]
+    model: Callable[[Mind], Model]
+    sessions: Sessions
+    programs: Programs
+    clock: Clock
+    safe: Callable[[Wish], bool]
+    interrupted: Mapping[str, Interrupted]

@@ -1,0 +1,233 @@
+"""Conversations that stay: each step of a run is on disk before the next one follows from it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from anyio import to_thread
+
+from openfang.agents.history import closed, trimmed
+from openfang.agents.ports import Conversation
+from openfang.core.agents import Ended, Ending, Speaker
+from openfang.core.errors import Conflict, HomeError, SourceFailed
+from openfang.core.ids import new_id
+from openfang.core.labels import Labels
+from openfang.core.sessions import SessionSummary
+from openfang.storage import agent_runs, sessions
+from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.database import BUSY_SECONDS, Database
+from openfang.storage.processes import gone
+from openfang.storage.sessions import SessionStore
+from openfang.storage.writer import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from openfang.core.agents import Message, Wish
+    from openfang.core.sessions import SessionTurn
+    from openfang.storage.agent_runs import RunUnderWay
+    from openfang.storage.processes import Process
+    from openfang.storage.sessions import Statement
+    from openfang.storage.writer import Writer
+
+_log = logging.getLogger("openfang.agents")
+_CHARACTERS_ON_THE_LOOP: Final = 250_000
+_MOST_TAKEN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A run whose process is gone, and which is ours now. `turns` is what was said in it so far.
+
+    `begun` are calls that were about to be made and have no result.
+    """
+
+    run: str
+    session: str
+    name: str
+    agent: str
+    caller: str
+    labels: Labels
+    first: int
+    turns: Sequence[Message]
+    begun: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSessions:
+    """Conversations in the home's database."""
+
+    database: Database
+    writer: Writer
+    process: Process
+    now: Callable[[], int] = time.time_ns
+
+    async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
+        """Find a session, or begin one; of its messages the last, cut where a person speaks."""
+        found = self._store.find(agent, caller, name)
+        if found is None:
+            found = await self._new(agent, caller, name)
+        history = await self._end_of(found.id, found.messages, most)
+        return Conversation(id=found.id, history=history, labels=self._labels(found))
+
+    async def begin(self, session: str, run: str, message: Message, labels: Labels) -> None:
+        """Begin a run with what was said to the agent, and the labels that it came with."""
+        now = self.now()
+        await self._write(
+            *self._known(),
+            agent_runs.begin(run, session, self.process.id, labels, now),
+            *sessions.ask(session, run, message, now),
+        )
+        self.process.known = True
+
+    async def said(self, session: str, run: str, message: Message) -> None:
+        """Keep a turn of a run."""
+        result = message.speaker is Speaker.TOOL
+        await self._write(
+            *sessions.say(session, run, message, self.now()),
+            *((agent_runs.answered(run, message.answers),) if result else ()),
+        )
+
+    async def begun(self, run: str, wish: Wish) -> None:
+        """Keep that a call of a run is about to be made."""
+        await self._write(agent_runs.call(run, wish))
+
+    async def end(self, session: str, run: str, ended: Ended, labels: Labels) -> None:
+        """Keep how a run ended, and what the conversation carries from now on."""
+        now = self.now()
+        await self._write(*agent_runs.end(run, ended, now), sessions.carry(session, labels, now))
+
+    async def interrupted(self) -> list[Interrupted]:
+        """Take over the runs whose processes are gone. No two processes are handed the same one.
+
+        What had answered already, or has been overtaken, or took one process after the other along
+        is ended instead.
+        """
+        runs = AgentRunStore(self.database).under_way()
+        processes = {run.process for run in runs} - {self.process.id}
+        dead = await to_thread.run_sync(gone, self.process.folder, processes)
+        found = [await self._taken(run) for run in runs if run.process in dead]
+        return [one for one in found if one is not None]
+
+    async def reopen(self, interrupted: Interrupted, *, most: int) -> Conversation:
+        """Open a session as it was before an interrupted run; its `turns` follow on that."""
+        history = await self._end_of(interrupted.session, interrupted.first - 1, most)
+        return Conversation(id=interrupted.session, history=history, labels=interrupted.labels)
+
+    @property
+    def _store(self) -> SessionStore:
+        return SessionStore(self.database)
+
+    async def _new(self, agent: str, caller: str, name: str) -> SessionSummary:
+        now = self.now()
+        new = SessionSummary(
+            id=new_id("session"),
+            agent=agent,
+            caller=caller,
+            name=name,
+            title="",
+            messages=0,
+            labels=Labels.NONE,
+            created_at=now,
+            updated_at=now,
+        )
+        await self._write(sessions.insert(new))
+        # Another process may have begun one of that name a moment ago: then that is the one.
+        return self._store.find(agent, caller, name) or new
+
+    async def _end_of(self, session: str, until: int, most: int) -> Sequence[Message]:
+        """Read what an agent remembers; what is long is read in a thread."""
+        if not until or not most:
+            return ()
+        bound = _CHARACTERS_ON_THE_LOOP
+        found, whole = self._store.last(session, until, most, characters=bound)
+        if not whole:
+            path = self.database.path
+            found = await to_thread.run_sync(_last, path, session, until, most)
+        return closed(trimmed(found, most))
+
+    def _labels(self, session: SessionSummary) -> Labels:
+        """What a session carries, with what came into runs that never ended."""
+        labels = session.labels
+        for run in AgentRunStore(self.database).under_way_in(session.id):
+            labels |= run.labels
+        return labels
+
+    def _known(self) -> tuple[Statement, ...]:
+        process = self.process
+        return () if process.known else (process.begin(self.writer.head.seq + 1),)
+
+    async def _taken(self, run: RunUnderWay) -> Interrupted | None:
+        session = self._store.get(run.session)
+        turns = self._store.turns_of(run.session, run.id)
+        if session is None or not turns:
+            return None
+        over = _why_over(run, session, turns)
+        rest = _ending(run, over, self.now()) if over else ()
+        try:
+            unit = Unit(
+                statements=(*self._known(), agent_runs.take_over(run, self.process.id), *rest)
+            )
+            await self.writer.write(unit)
+        except Conflict:  # another process was faster
+            return None
+        self.process.known = True
+        if over:
+            _log.warning("A run of %s that was interrupted does not go on: %s", run.agent, over)
+            return None
+        return Interrupted(
+            run=run.id,
+            session=run.session,
+            name=session.name,
+            agent=run.agent,
+            caller=run.caller,
+            labels=session.labels | run.labels,
+            first=turns[0].seq,
+            turns=[turn.message for turn in turns],
+            begun=AgentRunStore(self.database).begun(run.id),
+        )
+
+    async def _write(self, *statements: Statement) -> None:
+        try:
+            await self.writer.write(Unit(statements=statements))
+        except Conflict as error:
+            raise SourceFailed(
+                "The session was deleted meanwhile.", way_out="send the message again"
+            ) from error
+        except HomeError as error:
+            raise SourceFailed(
+                f"The conversation could not be kept: {error.message}", way_out=error.way_out
+            ) from error
+
+
+_ANSWERED: Final = "it had answered"
+
+
+def _why_over(
+    run: RunUnderWay, session: SessionSummary, turns: Sequence[SessionTurn]
+) -> str | None:
+    last = turns[-1]
+    if last.message.speaker is Speaker.AGENT and not last.message.wishes:
+        return _ANSWERED
+    if last.seq != session.messages:
+        return "the session went on without it"
+    if run.taken >= _MOST_TAKEN:
+        return f"{run.taken + 1} processes ended while they were at it"
+    return None
+
+
+def _ending(run: RunUnderWay, why: str, now: int) -> tuple[Statement, ...]:
+    if why != _ANSWERED:
+        return agent_runs.give_up(run, now)
+    ended = Ended(answer="", ending=Ending.ANSWERED)
+    return *agent_runs.end(run.id, ended, now), sessions.carry(run.session, run.labels, now)
+
+
+def _last(path: Path, session: str, until: int, most: int) -> list[Message]:
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        return SessionStore(database).last(session, until, most)[0]

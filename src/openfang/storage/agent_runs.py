@@ -1,0 +1,120 @@
+"""Runs of agents as rows: under way in which process, begun with what, ended how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from openfang.core.agents import Ended, Ending
+from openfang.core.labels import Labels
+from openfang.storage.sessions import carry
+from openfang.storage.state import RunStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.agents import Wish
+    from openfang.storage.database import Database
+
+Statement = tuple[str, "Sequence[Any]"]
+_COLUMNS: Final = "id, session, agent, caller, labels, process, taken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUnderWay:
+    """A run without its ending. `taken` counts the processes that took it over before."""
+
+    id: str
+    session: str
+    agent: str
+    caller: str
+    labels: Labels
+    process: str
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunStore:
+    """Reads runs; the statements below change them."""
+
+    database: Database
+
+    def under_way(self) -> list[RunUnderWay]:
+        """List all runs without an ending, oldest first."""
+        return self._select("state = 'running' ORDER BY started_at, id", ())
+
+    def under_way_in(self, session: str) -> list[RunUnderWay]:
+        """List those of one session."""
+        return self._select("session = ? AND state = 'running'", (session,))
+
+    def _select(self, where: str, parameters: Sequence[Any]) -> list[RunUnderWay]:
+        sql = f"SELECT {_COLUMNS} FROM agent_runs WHERE {where}"  # noqa: S608 - constants
+        return [
+            RunUnderWay(
+                id=row[0],
+                session=row[1],
+                agent=row[2],
+                caller=row[3],
+                labels=Labels(row[4]) | RunStore(self.database).labels(row[0]),
+                process=row[5],
+                taken=row[6],
+            )
+            for row in self.database.read(sql, parameters)
+        ]
+
+    def begun(self, run: str) -> frozenset[str]:
+        """Name the calls of a run that were about to be made and have no result yet."""
+        rows = self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))
+        return frozenset(row[0] for row in rows)
+
+
+def begin(run: str, session: str, process: str, labels: Labels, now: int) -> Statement:
+    """Begin a run in a session."""
+    sql = (
+        "INSERT INTO agent_runs (id, session, agent, caller, state, labels, started_at, process, "
+        "taken) SELECT ?, id, agent, caller, 'running', ?, ?, ?, 0 FROM sessions WHERE id = ?"
+    )
+    return sql, (run, int(labels), now, process, session)
+
+
+def call(run: str, wish: Wish) -> Statement:
+    """Keep that a call is about to be made; a run that goes on may make one again."""
+    return "INSERT INTO begun VALUES (?, ?) ON CONFLICT DO NOTHING", (run, wish.id)
+
+
+def answered(run: str, wish_id: str) -> Statement:
+    """Forget a call whose result is kept: the same id may come again."""
+    return "DELETE FROM begun WHERE run = ? AND wish = ?", (run, wish_id)
+
+
+def end(run: str, ended: Ended, now: int) -> tuple[Statement, ...]:
+    """End a run."""
+    usage = ended.usage
+    spent = {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+    sql = "UPDATE agent_runs SET state = 'ended', ending = ?, usage = ?, ended_at = ? WHERE id = ?"
+    return (
+        (sql, (ended.ending.value, orjson.dumps(spent).decode(), now, run)),
+        ("DELETE FROM begun WHERE run = ?", (run,)),
+    )
+
+
+def take_over(run: RunUnderWay, process: str) -> Statement:
+    """Take a run over. If somebody else was faster the column turns NULL, and the unit fails."""
+    sql = (
+        "UPDATE agent_runs SET taken = taken + 1, "
+        "process = CASE WHEN process = ? AND state = 'running' THEN ? END WHERE id = ?"
+    )
+    return sql, (run.process, process, run.id)
+
+
+def give_up(run: RunUnderWay, now: int) -> tuple[Statement, ...]:
+    """End a run that nobody goes on with; what it has seen stays with the session."""
+    failed = Ended(answer="", ending=Ending.FAILED)
+    return *end(run.id, failed, now), carry(run.session, run.labels, now)

@@ -1,0 +1,257 @@
+"""The loop: what it asks, what it makes side by side, and when it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from openfang.agents.history import resumed, trimmed, unanswered
+from openfang.agents.loop import Budget, Run
+from openfang.agents.planner.model import PlannerModel
+from openfang.core.agents import (
+    Ended,
+    Ending,
+    Heard,
+    Made,
+    Message,
+    Prompt,
+    Speaker,
+    Spent,
+    Usage,
+    Wanted,
+    Wish,
+    Words,
+)
+from openfang.core.errors import PolicyViolation, SourceFailed
+from openfang.core.ids import Kind
+from openfang.core.results import Result, text_result
+from openfang.core.tools import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from openfang.core.agents import Said
+
+pytestmark = pytest.mark.requirement("C6.4")
+
+
+def _tool(name: str, *tags: str) -> Tool:
+    text = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    return Tool(
+        id=f"builtin:{name}",
+        kind=Kind.BUILTIN,
+        source="builtin",
+        name=name,
+        wire_name=name,
+        description=f"{name.replace('_', ' ')} of the workspace",
+        input_schema=text,
+        tags=frozenset(tags),
+    )
+
+
+TOOLS = (_tool("file_read", "fs.read"), _tool("file_write", "fs.write"))
+
+
+class Script:
+    """A model that says what it was told to, round after round."""
+
+    name = "script"
+
+    def __init__(self, *rounds: list[Said]) -> None:
+        self.rounds = list(rounds)
+        self.prompts: list[Prompt] = []
+
+    async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
+        self.prompts.append(prompt)
+        for said in self.rounds.pop(0) if self.rounds else [Words("done")]:
+            yield said
+        yield Spent(Usage(requests=1, input_tokens=10, output_tokens=5, cost_usd=0.01))
+
+
+@dataclass(slots=True)
+class Memory:
+    """A journal that can be looked at."""
+
+    turns: list[Message] = field(default_factory=list[Message])
+    begins: list[str] = field(default_factory=list[str])
+
+    async def said(self, message: Message) -> None:
+        self.turns.append(message)
+
+    async def begun(self, wish: Wish) -> None:
+        self.begins.append(wish.id)
+
+
+def _wish(number: int, tool: str = "file_read") -> Wanted:
+    return Wanted(Wish(id=f"w{number}", tool=tool, arguments={"path": f"{number}.txt"}))
+
+
+def _run(
+    model: Any,
+    call: Callable[[Wish], Awaitable[Result]],
+    *,
+    history: list[Message] | None = None,
+    budget: Budget = Budget(),  # noqa: B008 - it is frozen
+) -> tuple[Run, Memory, list[Heard]]:
+    heard: list[Heard] = []
+    journal = Memory()
+    run = Run(
+        model=model,
+        system="Be brief.",
+        history=history or [Message(speaker=Speaker.USER, text="read 1.txt")],
+        tools=lambda: TOOLS,
+        call=call,
+        journal=journal,
+        told=heard.append,
+        budget=budget,
+    )
+    return run, journal, heard
+
+
+async def _say_path(wish: Wish) -> Result:
+    return text_result(f"<{wish.arguments['path']}>")
+
+
+async def test_results_go_back_until_the_model_answers() -> None:
+    model = Script([_wish(1)], [Words("It says "), Words("<1.txt>.")])
+    run, journal, heard = _run(model, _say_path)
+
+    ended = await run.answer()
+
+    assert ended == Ended(
+        answer="It says <1.txt>.",
+        usage=Usage(requests=2, input_tokens=20, output_tokens=10, cost_usd=0.02),
+    )
+    assert model.prompts[1].messages[-1].text == "<1.txt>"
+    assert [turn.speaker for turn in journal.turns] == [Speaker.AGENT, Speaker.TOOL, Speaker.AGENT]
+    assert [type(one) for one in heard] == [Wanted, Made, Words, Words, Ended]
+
+
+async def test_reads_run_side_by_side_and_effects_in_order() -> None:
+    together = anyio.Event()
+    order: list[str] = []
+
+    async def call(wish: Wish) -> Result:
+        order.append(wish.id)
+        if wish.id == "w1":
+            await together.wait()
+        if wish.id == "w2":
+            together.set()
+        return text_result(wish.id)
+
+    wishes: list[Said] = [_wish(1), _wish(2), _wish(3, "file_write"), _wish(4, "file_write")]
+    run, journal, _ = _run(Script(wishes), call)
+    with anyio.fail_after(5):
+        await run.answer()
+
+    assert order[2:] == ["w3", "w4"]
+    assert [turn.answers for turn in journal.turns[1:5]] == ["w1", "w2", "w3", "w4"]
+
+
+async def test_a_refused_call_comes_back_as_a_result_that_says_why() -> None:
+    async def call(wish: Wish) -> Result:
+        if wish.id == "w1":
+            raise PolicyViolation("Policy violation: no.", rule="x", way_out="ask")
+        raise SourceFailed("It broke.", way_out="mend it")
+
+    model = Script([_wish(1), _wish(2)])
+    run, journal, heard = _run(model, call)
+    ended = await run.answer()
+
+    assert ended.answer == "done"
+    assert journal.turns[1].text == "Error: Policy violation: no. Way out: ask."
+    assert journal.turns[2].text == "Error: It broke. Way out: mend it."
+    assert [one.outcome for one in heard if isinstance(one, Made)] == ["refused", "error"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "ending"),
+    [
+        (Budget(rounds=2), Ending.STEPS),
+        (Budget(tokens=15), Ending.TOKENS),
+        (Budget(cost_usd=0.01), Ending.COST),
+    ],
+)
+async def test_a_budget_ends_a_run_and_leaves_no_call_without_its_result(
+    budget: Budget, ending: Ending
+) -> None:
+    model = Script([_wish(1)], [_wish(2)], [_wish(3)])
+    run, journal, _ = _run(model, _say_path, budget=budget)
+
+    ended = await run.answer()
+
+    assert ended.ending is ending
+    assert ended.answer.startswith("I stopped")
+    assert unanswered(journal.turns) == ()
+
+
+async def test_time_ends_a_run_whatever_it_waits_for() -> None:
+    async def never(_: Wish) -> Result:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    run, _, _ = _run(Script([_wish(1)]), never, budget=Budget(seconds=0.05))
+    with anyio.fail_after(5):
+        assert (await run.answer()).ending is Ending.TIME
+
+
+async def test_a_run_that_goes_on_makes_what_is_left_and_repeats_nothing() -> None:
+    history = [
+        Message(speaker=Speaker.USER, text="three, please"),
+        Message(
+            speaker=Speaker.AGENT,
+            wishes=(_wish(1).wish, _wish(2, "file_write").wish, _wish(3).wish),
+        ),
+        Message(speaker=Speaker.TOOL, text="one", answers="w1"),
+    ]
+    made: list[str] = []
+
+    async def call(wish: Wish) -> Result:
+        made.append(wish.id)
+        return text_result(wish.id)
+
+    whole = resumed(history, frozenset({"w1", "w2", "w3"}), lambda wish: wish.tool == "file_read")
+    run, _, _ = _run(Script(), call, history=whole)
+    await run.answer()
+
+    assert made == ["w3"]
+    assert "not known" in next(one.text for one in whole if one.answers == "w2")
+
+
+def test_what_is_cut_begins_where_a_person_speaks() -> None:
+    turn = [
+        Message(speaker=Speaker.USER, text="go"),
+        Message(speaker=Speaker.AGENT, wishes=(_wish(1).wish,)),
+        Message(speaker=Speaker.TOOL, answers="w1"),
+        Message(speaker=Speaker.AGENT, text="there"),
+    ]
+
+    assert trimmed(turn * 10, 6) == turn
+    assert trimmed(turn * 10, 2) == turn
+    assert trimmed(turn, 4) == turn
+
+
+async def test_the_planner_makes_a_call_and_hands_on_its_result() -> None:
+    run, _, heard = _run(
+        PlannerModel(),
+        _say_path,
+        history=[Message(speaker=Speaker.USER, text="read notes/today.md")],
+    )
+
+    assert (await run.answer()).answer == "<notes/today.md>"
+    assert isinstance(heard[0], Wanted)
+
+
+async def test_the_planner_says_what_it_is_when_nothing_fits() -> None:
+    run, _, _ = _run(
+        PlannerModel(),
+        _say_path,
+        history=[Message(speaker=Speaker.USER, text="What is the meaning of life?")],
+    )
+    answer = (await run.answer()).answer
+
+    assert "no language model" in answer
+    assert "file_read" in answer
