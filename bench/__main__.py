@@ -8,13 +8,22 @@ from pathlib import Path
 
 import anyio
 
-from bench import cli, daemon, log, mcp, path
+from bench import agents, cli, code_agents, daemon, log, mcp, path, planner
 
-PARTS = ("path", "log", "mcp", "daemon", "cli")
+PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
-    for name, part in (("path", path), ("log", log), ("mcp", mcp), ("daemon", daemon)):
+    parts = {
+        "path": path,
+        "log": log,
+        "mcp": mcp,
+        "agents": agents,
+        "code": code_agents,
+        "planner": planner,
+        "daemon": daemon,
+    }
+    for name, part in parts.items():
         if name in wanted:
             for figure in await part.figures(folder):
                 print(figure, flush=True)

@@ -73,7 +73,7 @@ REQUIREMENTS = (
         " `max_concurrency` (10). An entry written by hand is accepted by being there; "
         "what arrives by import, command, API or install waits with `enabled = false` "
         "until accepted.",
-        open="servers and imports",
+        open="what arrives by install",
     ),
     Requirement(
         "C2.2",
@@ -110,7 +110,6 @@ REQUIREMENTS = (
         "expected. What depends on the world (variable unset, program missing, address "
         "refused, certificate) makes only that server `unhealthy`, with the reason, and "
         "is retried. Never a silent default.",
-        open="unhealthy servers",
     ),
     Requirement(
         "C2.7",
@@ -129,46 +128,39 @@ REQUIREMENTS = (
         "Reload: under 200 calls in flight, adding, removing and changing one server each"
         " loses none; only the changed server restarts; a bad file leaves the old one in "
         "force and shows in `status` and `config check` with file and line.",
-        open="MCP servers",
     ),
     Requirement(
         "C3.1",
         'stdio (newline-delimited JSON-RPC), Streamable HTTP, legacy HTTP+SSE. `"sse"` '
         'and `"http"` try Streamable HTTP, then legacy SSE, then plain POST with one '
         "JSON answer.",
-        open="MCP client",
     ),
     Requirement(
         "C3.2",
         "At boot every enabled server connects in the background, all side by side; a "
         "slow or broken one delays nobody and is logged. `initialize` with client info, "
         "`notifications/initialized`, `tools/list` through all pages.",
-        open="MCP client",
     ),
     Requirement(
         "C3.3",
         "Protocol revisions from 2024-11-05 up to 2026-07-28 are negotiated.",
-        open="MCP client",
     ),
     Requirement(
         "C3.4",
         "Tools keep description (`[MCP:{server}] ...`), schema, output schema, title, "
         "annotations. Results keep every part, `structuredContent`, `isError`, `_meta` "
         "and unknown fields.",
-        open="MCP client",
     ),
     Requirement(
         "C3.5",
         "`timeout_secs` per request, with real cancellation (`notifications/cancelled`); "
         "progress is passed on and resets the idle clock under an absolute cap; 10 calls "
         "at once per server, the rest wait fairly.",
-        open="MCP client",
     ),
     Requirement(
         "C3.6",
         "`tools/list_changed` and a cache TTL of 300 s refresh the list; a failing "
         "refresh keeps the old list.",
-        open="MCP client",
     ),
     Requirement(
         "C3.7",
@@ -177,7 +169,6 @@ REQUIREMENTS = (
         "flight within 100 ms; reconnect with backoff from 1 s doubling to 60 s and full "
         "jitter; the breaker opens after 5 failures in a row, one probe after 30 s, and "
         "calls meanwhile fail in under 5 ms with the server's last error.",
-        open="MCP client",
     ),
     Requirement(
         "C3.8",
@@ -187,7 +178,6 @@ REQUIREMENTS = (
         "is drained into the log. It and its descendants are gone within 1 s of the "
         "connection's end, also after `kill -9` of the daemon. `..` is refused in every "
         "path-like element of the command.",
-        open="MCP client",
     ),
     Requirement(
         "C3.9",
@@ -198,14 +188,14 @@ REQUIREMENTS = (
         "loopback and private ranges, never the metadata addresses. The same switch, "
         "default false, stands in `[[a2a.external_agents]]`, `[[nodes]]`, `[a2a.push]`, "
         "`[approvals.webhook]` and `[tools.web_fetch]`.",
-        open="MCP client",
+        open="the switch of A2A peers, nodes, push and the webhook",
     ),
     Requirement(
         "C3.10",
         "Resources, templates, prompts, completion, logging, sampling, elicitation and "
         "roots: each listed, used and audited through the pipeline, in all four pairings "
         "of old and new client and server.",
-        open="MCP client",
+        open="resources, prompts, sampling and the rest through the pipeline",
     ),
     Requirement(
         "C4.1",
@@ -368,7 +358,7 @@ REQUIREMENTS = (
         "(`tools`, `network`, `memory_read`, `memory_write`, `agent_message`, "
         "`agent_spawn`, `agent_kill`, `shell`), exports, limits. No grant means no "
         'access; `"*"` must be written.',
-        open="agents",
+        open="exports over MCP",
     ),
     Requirement(
         "C6.2",
@@ -381,7 +371,7 @@ REQUIREMENTS = (
         " outside (file on disk, HTTP server hit, schedule fired, other agent's answer), "
         "of its refusal without the grant and of bad input; one without its provider says"
         " which key to set.",
-        open="agents",
+        open="tasks, events, schedules, search, images and places",
     ),
     Requirement(
         "C6.3",
@@ -398,18 +388,16 @@ REQUIREMENTS = (
         "ends. Streaming throughout. A session over the window is compacted so that no "
         "tool call is left without its result, system prompt and last user turn stay "
         "whole, and the stored history is never lost.",
-        open="agents",
     ),
     Requirement(
         "C6.5",
         "Models: OpenAI-compatible, Anthropic, Gemini, Ollama and others through one "
         "library; an embedded default that needs no key and no network.",
-        open="agents",
+        open="models of providers",
     ),
     Requirement(
         "C6.6",
         "A spawned agent gets at most its parent's grants, workspace and budget.",
-        open="agents",
     ),
     Requirement(
         "C7.1",
@@ -424,7 +412,7 @@ REQUIREMENTS = (
         "Resolve the name to a tool that this caller can see (grants x exports x the "
         "server's `allow_tools` x `private_tools`: these hide; a disabled tool leaves the"
         " list but resolves, so that gate 1 answers).",
-        open="exports and allow_tools of servers",
+        open="exports and private_tools of agents",
     ),
     Requirement(
         "C7.4",
@@ -634,7 +622,7 @@ REQUIREMENTS = (
         "effects with enhanced audit; `high`: annotations may lower. What is imported "
         "waits as C2.1 says; a yes to `openfang up` or `--yes` accepts the rest, a server"
         " with a CRITICAL tool only `openfang servers enable NAME`.",
-        open="enhanced audit and imports",
+        open="`openfang up`, and `--yes` that accepts all but CRITICAL",
     ),
     Requirement(
         "C12.1",
@@ -750,7 +738,7 @@ REQUIREMENTS = (
         "C16.1",
         "Children (stdio MCP servers, extensions, skills, `shell_exec`, code agents) run "
         'sandboxed: `sandbox = "auto" | "required" | "off"`.',
-        open="sandbox",
+        open="extensions, skills, shell_exec and code agents",
     ),
     Requirement(
         "C16.2",
@@ -758,18 +746,16 @@ REQUIREMENTS = (
         "private `HOME` with a package cache, read-write on existing directories named in"
         " `args`, read-only on files named there and their folder; the others default to "
         "no network and their own workspace or folder.",
-        open="sandbox",
+        open="the defaults of children that are no MCP servers",
     ),
     Requirement(
         "C16.3",
         "Each complete server example of the seeds that can start offline starts in the "
         "default sandbox in a test.",
-        open="sandbox",
     ),
     Requirement(
         "C16.4",
         "The active layers are shown truthfully.",
-        open="sandbox",
     ),
     Requirement(
         "C17.1",
@@ -797,12 +783,11 @@ REQUIREMENTS = (
     Requirement(
         "C18.3",
         "Secrets encrypted at rest and redacted everywhere.",
-        open="HTTP keys and OAuth",
     ),
     Requirement(
         "C18.4",
         "No token is ever passed on upstream.",
-        open="HTTP keys and OAuth",
+        open="A2A peers",
     ),
     Requirement(
         "C19.1",
@@ -835,7 +820,7 @@ REQUIREMENTS = (
         "fail / cancel`, `build_agent_card`, `find_daemon`. In a daemon "
         "`MCPClient.call_tool` takes the pipeline; the policy engine there is the `seed` "
         "profile.",
-        open="MCP client and A2A names",
+        open="A2A names",
     ),
 )
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}

@@ -22,6 +22,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from openfang.agents.sessions import StoredSessions
 from openfang.app.backup import Backup, back_up
 from openfang.app.environment import credential
 from openfang.app.home import init_home
@@ -31,8 +32,10 @@ from openfang.app.manifest import MANIFEST
 from openfang.app.paths import Home
 from openfang.app.restore import Restored, restore
 from openfang.app.verify import verify
+from openfang.core.agents import Message, Speaker
 from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
 from openfang.core.events import TOOL_HELD, Record
+from openfang.core.labels import Labels
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.host.unpack import ArchiveRefused
 
@@ -544,3 +547,25 @@ def test_what_a_killed_backup_left_does_not_hinder_the_next(made: Home, kept: Pa
     shutil.copytree(made.path, kept / ".openfang-backup-abc")
     backup = backed_up(made, kept)
     assert checked(restored(backup.file, made.path).home)[1].intact
+
+
+@pytest.mark.requirement("C6.4")
+def test_no_run_of_an_agent_goes_on_from_a_backup(made: Home, kept: Path, tmp_path: Path) -> None:
+    async def begin() -> None:
+        async with open_app(made, {}) as parts:
+            sessions = StoredSessions(
+                database=parts.database, writer=parts.writer, process=parts.broker.process
+            )
+            talk = await sessions.open("writer", "key:admin", "default", most=20)
+            message = Message(speaker=Speaker.USER, text="write")
+            await sessions.begin(talk.id, "run", message, Labels.PII)
+
+    anyio.run(begin)
+    done = restored(backed_up(made, kept).file, tmp_path / "new")
+    with closing(sqlite3.connect(done.home / "openfang.db")) as database:
+        assert database.execute("SELECT state, ending FROM agent_runs").fetchall() == [
+            ("ended", "failed")
+        ]
+        assert database.execute("SELECT labels FROM sessions").fetchall() == [(int(Labels.PII),)]
+    with closing(sqlite3.connect(made.path / "openfang.db")) as database:
+        assert database.execute("SELECT state FROM agent_runs").fetchall() == [("running",)]

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from openfang.app.sealing import own_secrets, seal
+from openfang.app.sealing import own_secrets, referred, seal
+from openfang.config.servers import McpServer
 
 pytestmark = pytest.mark.requirement("C2.3", "C18.3")
 
@@ -63,5 +64,22 @@ def test_headers_are_secret_unless_they_are_known_not_to_be() -> None:
 
 
 def test_only_what_was_made_for_a_server_goes_with_it() -> None:
-    texts = ["${MCP_FAR_X}", "Bearer ${SHARED}", "${MCP_FARTHER_X}"]
-    assert own_secrets("far", texts) == {"MCP_FAR_X"}
+    env = {"A": "${MCP_FAR_X}", "B": "Bearer ${SHARED}", "C": "${MCP_FARTHER_X} ${D"}
+    server = configured(env=env)
+    assert referred(server) == {"MCP_FAR_X", "SHARED", "MCP_FARTHER_X"}
+    assert own_secrets(server) == {"MCP_FAR_X"}
+    assert referred(configured(env=("HOME", "MCP_FAR_Y"))) == {"HOME", "MCP_FAR_Y"}
+
+
+def configured(**more: Any) -> McpServer:
+    transport = {"type": "stdio", "command": "x"}
+    return McpServer.model_validate({"name": "far", "transport": transport, **more})
+
+
+def test_a_name_that_stands_for_something_else_is_not_taken() -> None:
+    entry = {"name": "a-b", "transport": {"type": "stdio"}, "env": {"TOKEN": "one"}}
+    found = seal(entry, {"MCP_A_B_TOKEN", "MCP_A_B_TOKEN_2"})
+    assert found.secrets == {"MCP_A_B_TOKEN_3": "one"}
+    assert found.entry["env"] == {"TOKEN": "${MCP_A_B_TOKEN_3}"}
+    twins = {"name": "x", "transport": {"type": "stdio"}, "env": {"A_KEY": "one", "a_key": "two"}}
+    assert sorted(seal(twins).secrets.values()) == ["one", "two"]

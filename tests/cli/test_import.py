@@ -133,7 +133,9 @@ def test_every_program_is_read_in_its_own_way(cli: Cli) -> None:
     assert "not approved here" in notes
     assert found["github"]["secrets"] == ["MCP_GITHUB_GITHUB_TOKEN"]
     assert "left out: envFile" in found["here"]["notes"]
-    assert "set the variable API_KEY" in found["asks"]["notes"]
+    assert "needs API_KEY: openfang secrets set API_KEY" in found["asks"]["notes"]
+    assert "needs DOCS_TOKEN: openfang secrets set DOCS_TOKEN" in found["docs"]["notes"]
+    assert found["local"]["notes"] == []
     assert SECRET not in ran.out
 
 
@@ -191,6 +193,103 @@ def test_a_name_that_is_taken_gets_a_number(cli: Cli, tmp_path: Path) -> None:
     found = by_name(cli("import", str(tmp_path / ".mcp.json"), "--yes", "--json"))
     assert found["mine"]["name"] == "mine-2"
     assert set(servers(cli)) == {"mine", "mine-2"}
+
+
+def test_doing_it_twice_is_doing_it_once(cli: Cli, tmp_path: Path) -> None:
+    cli("servers", "add", "taken", "--", "something")
+    header = {"Authorization": f"Bearer {SECRET}"}
+    entries = {
+        "taken": {"command": "other"},
+        "database": {"command": "db", "args": ["postgresql://me:hunter22@localhost/mine"]},
+        "bridge": {"command": "npx", "args": ["mcp-remote", "--header", f"X: Bearer {SECRET}"]},
+        "by key": {"url": f"https://keyed.example/mcp?api_key={SECRET}"},
+        "one": {"url": "https://two.example/mcp", "headers": header},
+        "other": {"url": "https://two.example/mcp", "headers": {"Authorization": "Bearer b"}},
+        "without": {"url": "https://two.example/mcp"},
+    }
+    file = tmp_path / ".mcp.json"
+    write(file, {"mcpServers": entries})
+    first = cli("import", str(file), "--yes", "--json")
+    names = {name: one["name"] for name, one in by_name(first).items()}
+    assert names == {
+        **{name: name for name in ("database", "bridge", "one", "other")},
+        "taken": "taken-2",
+        "by key": "by-key",
+    }
+    assert skipped(first) == {"without": "it is the same as one"}
+    again = cli("import", str(file), "--yes", "--json")
+    assert by_name(again) == {}
+    assert skipped(again) == {
+        **dict.fromkeys(names, "it is there already"),
+        "without": "it is the same as one",
+    }
+    assert len(servers(cli)) == 7
+    assert SECRET not in first.out + again.out
+
+
+def test_what_needs_a_hand_is_said(cli: Cli, tmp_path: Path) -> None:
+    entries = {
+        "near": {"url": "http://localhost:3845/sse"},
+        "inside": {"url": "http://192.168.1.9/mcp"},
+        "line": {"command": "uvx mcp-server-time --local-timezone=UTC"},
+        "odd": {"command": "say 'never ends"},
+    }
+    write(tmp_path / ".mcp.json", {"mcpServers": entries})
+    ran = cli("import", str(tmp_path / ".mcp.json"), "--yes", "--json")
+    found = by_name(ran)
+    private = "its address is private: set allow_private = true in its entry"
+    assert found["near"]["notes"] == found["inside"]["notes"] == [private]
+    assert skipped(ran) == {"odd": "its command is a line that cannot be read"}
+    line = servers(cli)["line"]["transport"]
+    assert (line["command"], line["args"]) == ("uvx", ["mcp-server-time", "--local-timezone=UTC"])
+
+
+@pytest.mark.requirement("C18.3")
+def test_no_file_takes_the_secret_of_another_server(cli: Cli, tmp_path: Path) -> None:
+    assert cli("servers", "add", "q-1", "--env", f"TOKEN={SECRET}", "--", "server").code == 0
+    for name in ("OWN_TOKEN", "SHARED"):
+        assert cli("secrets", "set", name, stdin=SECRET).code == 0
+    assert cli("servers", "add", "other", "--env", "SHARED", "--", "server").code == 0
+    entries = {
+        "thief": {"command": "thief", "env": {"IT": "${MCP_Q_1_TOKEN}"}},
+        "q": {"url": "https://q.example/mcp", "headers": {"It": "Bearer ${MCP_Q_1_TOKEN}"}},
+        "names": {"command": "thief", "env_vars": ["MCP_Q_1_TOKEN"]},
+        "early": {"command": "thief", "env": {"IT": "${env:MCP_LATE_TOKEN}"}},
+        "late": {"command": "late", "env": {"TOKEN": SECRET}},
+        "open": {"command": "open", "env": {"A": "${SHARED}", "B": "${OWN_TOKEN}", "C": "${NEW}"}},
+    }
+    write(tmp_path / ".mcp.json", {"mcpServers": entries})
+    ran = cli("import", str(tmp_path / ".mcp.json"), "--yes", "--json")
+    taking = "it refers to MCP_Q_1_TOKEN, which is a secret of q-1"
+    assert skipped(ran) == {
+        **dict.fromkeys(("thief", "q", "names"), taking),
+        "early": "it refers to MCP_LATE_TOKEN, which is a secret of late",
+    }
+    assert by_name(ran)["open"]["notes"] == [
+        "needs NEW: openfang secrets set NEW",
+        "CAREFUL: it gets the stored secret OWN_TOKEN",
+        "CAREFUL: it gets the stored secret SHARED, as other does",
+    ]
+    assert set(servers(cli)) == {"q-1", "other", "late", "open"}
+
+
+def test_the_next_step_can_be_typed(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "my servers" / ".mcp.json"
+    write(file, {"mcpServers": {"a": {"command": "a", "env": {"API_KEY": "1", "B_TOKEN": "2"}}}})
+    shown = cli("import", str(file))
+    assert f"openfang import '{file}' --yes" in shown.err
+    assert "2 secrets go to the secret store" in shown.out
+
+
+def test_one_that_cannot_be_written_keeps_no_other_out(cli: Cli, tmp_path: Path) -> None:
+    main = cli.home / "config.toml"
+    main.write_text("mcp_servers = []\n")  # no table can be added to this
+    write(tmp_path / ".mcp.json", {"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}})
+    ran = cli("import", str(tmp_path / ".mcp.json"), "--yes", "--json")
+    assert ran.code == 1
+    reasons = {one["name"]: one["skipped"] for one in ran.json["servers"]}
+    assert set(reasons) == {"a", "b"}
+    assert all(reason.startswith("not written: ") for reason in reasons.values())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import os
 import pty
 import re
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +24,7 @@ from openfang.testing import foreign_tool
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
+PEER = Path(__file__).parents[1] / "sources/mcp/peers/echo.py"
 pytestmark = pytest.mark.requirement("C12.5")
 
 
@@ -97,13 +100,38 @@ def on_a_terminal(openfang: Cli, *arguments: str, columns: int, **env: str) -> s
     return output.decode().replace("\r\n", "\n")
 
 
+def plain(output: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", output)
+
+
 def test_a_terminal_gets_a_table_of_its_width_in_colour(openfang: Cli) -> None:
     for columns in (80, 120):
         output = on_a_terminal(openfang, "tools", "list", columns=columns)
         assert "\x1b[31mHIGH" in output
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
-        assert max(map(len, plain.splitlines())) <= columns
-        assert "memory_recall" in plain
+        assert max(map(len, plain(output).splitlines())) <= columns
+        assert "memory_recall" in plain(output)
+
+
+def test_names_stay_whole_and_values_break_between_words(fresh: Cli) -> None:
+    names = [f"a_tool_whose_name_is_long_{number}" for number in range(2)]
+    fresh.configure(
+        '[[mcp_servers]]\nname = "files"\n[mcp_servers.transport]\ntype = "stdio"\n'
+        f'command = "{sys.executable}"\nargs = ["{PEER}", "tools={",".join(names)}", '
+        '"say=this is what it says for people, in more words than fit into one line of 80"]\n'
+    )
+    tools, listed, shown = (
+        plain(on_a_terminal(fresh, "servers", *words, columns=80))
+        for words in (("tools", "files"), ("list",), ("show", "files"))
+    )
+    for output in (tools, listed):
+        assert max(map(len, output.splitlines())) <= 80
+    assert all(f"mcp_files_{name} " in tools for name in names)
+    assert "[MCP:" not in tools
+    assert re.search(r"files +connected +healthy +2 +python", listed)
+    assert "/peers/echo.py" not in listed.replace("\u2026/peers/echo.py", "")
+    assert re.search(r"^server +echo 1$", shown, re.MULTILINE)
+    said = re.search(r"^last words  this is .* one\n {12}line of 80$", shown, re.MULTILINE)
+    assert said, shown
 
 
 def test_no_colour_is_sent_where_none_is_wanted(openfang: Cli) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -74,7 +74,12 @@ def test_what_there_is_and_how_it_is(cli: Cli) -> None:
     ]
     assert "mcp_files_echo" in cli("servers", "tools", "files").out
     assert cli("servers", "logs", "files").out == "good morning\n"
-    assert cli("servers", "refresh", "--json").json == {"refreshed": 1}
+    refreshed = cli("servers", "refresh", "--json").json
+    assert refreshed["refreshed"] == 1
+    assert [one["name"] for one in refreshed["failed"]] == ["dead"]
+    told = cli("servers", "refresh")
+    assert told.out == "1 server refreshed.\n"
+    assert "dead did not answer: It ended with exit code" in told.err
 
 
 def test_one_is_added_tried_enabled_called_and_removed(cli: Cli) -> None:
@@ -125,6 +130,14 @@ def test_what_cannot_be_changes_nothing(cli: Cli) -> None:
         (("add", "files", "--", "x"), "already"),
         (("add", "nothing"), "a command or an address"),
         (("add", "both", "--url", "http://x", "--", "x"), "a command or an address"),
+        (("add", "a.b", "--", "x"), "name: expected a name of letters"),
+        (("add", "ftp", "--url", "ftp://x"), "transport.url: expected an http"),
+        (("add", "odd", "--timeout", "-1", "--", "x"), "timeout_secs: expected a number greater"),
+        (("add", "odd", "--env", "1A=b", "--", "x"), "env.1A: expected a name"),
+        (
+            ("add", "in", "--url", f"https://me:{TOKEN}@x.example/mcp"),
+            "carries user information in front of its host",
+        ),
         (("enable", "nobody"), "No MCP server nobody"),
         (("remove", "nobody"), "No MCP server nobody"),
         (("test", "nobody"), "No MCP server nobody"),
@@ -134,7 +147,61 @@ def test_what_cannot_be_changes_nothing(cli: Cli) -> None:
         assert ran.code in {1, 2}, words
         assert told in ran.err, ran.err
         assert "way out" in ran.err
+        assert TOKEN not in ran.err
+        assert "config.toml" not in ran.err  # nothing of it stands there
     assert (cli.home / "config.toml").read_text() == before
+
+
+@pytest.mark.requirement("C18.3")
+def test_a_secret_among_the_arguments_is_hidden_and_told_of(cli: Cli) -> None:
+    words = ("server", f"--token={TOKEN}", "--password", TOKEN, "--port", "80")
+    added = cli("servers", "add", "open", "--", *words)
+    assert "holds a secret, which stays there: use env or headers" in added.err
+    shown = cli("servers", "show", "open", "--json")
+    assert shown.json["transport"]["args"] == [
+        *("--token=***", "--password", "***", "--port", "80")
+    ]
+    listed = cli("servers", "list")
+    assert "--token=*** --password *** --port 80" in listed.out
+    everything = (added, shown, listed, cli("servers", "show", "open"), cli("config", "show"))
+    assert not [ran for ran in everything if TOKEN in ran.out + ran.err]
+    assert "holds a secret" not in cli("servers", "add", "closed", "--", "server", "--port").err
+
+
+PARTS: list[dict[str, Any]] = [
+    {"type": "text", "text": "see:"},
+    {"type": "resource", "resource": {"uri": "notes://1", "text": "the note itself"}},
+    {"type": "resource", "resource": {"uri": "notes://2", "blob": "AAAA"}},
+    {"type": "resource_link", "uri": "notes://3", "name": "the third"},
+    {"type": "image", "mimeType": "image/png", "data": "AAAA"},
+]
+
+
+@pytest.mark.requirement("C3.4")
+def test_what_comes_along_with_a_result_is_printed(cli: Cli) -> None:
+    add(cli, "notes", command=(sys.executable, str(PEER), f"parts={json.dumps(PARTS)}"))
+    assert cli("servers", "enable", "notes").code == 0
+    assert cli("tools", "call", "mcp:notes:echo").out.splitlines() == [
+        "see:",
+        "the note itself",
+        "[resource notes://2]",
+        "the third: notes://3",
+        "[image image/png, 4 characters of base64]",
+    ]
+
+
+def test_why_there_is_nothing_to_see_is_said(cli: Cli) -> None:
+    add(cli, "idle", command=("something",))
+    assert "idle is disabled: openfang servers enable idle" in cli("servers", "tools", "idle").err
+    refused = cli("servers", "restart", "idle")
+    assert (refused.code, "idle is disabled" in refused.err) == (1, True)
+    failed = cli("servers", "enable", "idle")
+    assert (failed.code, failed.out) == (0, "idle: failed\n")
+    assert "idle cannot be reached: The program something was not found" in failed.err
+    assert "openfang servers test idle" in failed.err
+    removed = cli("servers", "remove", "idle")
+    assert "config.toml.bak has it as it was" in removed.err
+    assert 'name = "idle"' in (cli.home / "config.toml.bak").read_text()
 
 
 def test_an_included_file_is_changed_where_the_server_stands(cli: Cli) -> None:
@@ -170,14 +237,10 @@ def test_a_restart_needs_a_daemon(cli: Cli) -> None:
 
 
 @pytest.mark.requirement("C19.3")
-def test_what_the_page_says_can_be_typed_and_loads(fresh: Cli) -> None:
+def test_what_the_page_says_of_entries_loads(fresh: Cli) -> None:
     page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
-    lines = re.findall(r"^\$ openfang (servers add .*)$", page, re.MULTILINE)
-    assert len(lines) == 2
-    for line in lines:
-        ran = fresh(*shlex.split(line))
-        assert ran.code == 0, ran.err
-    assert [one["name"] for one in configuration(fresh)["mcp_servers"]] == ["files", "tickets"]
-    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    (fresh.home / "config.toml").write_text(block)
-    assert fresh("config", "check").code == 0
+    blocks = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        (fresh.home / "config.toml").write_text(block)
+        assert fresh("config", "check").code == 0

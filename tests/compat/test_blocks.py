@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import logging
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -29,9 +31,6 @@ from openfang.compat import (
 )
 from openfang.core.tools import EFFECT_TAGS, READ_TAGS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.requirement("C20")
 
 TO_COME = {
@@ -53,6 +52,14 @@ def test_a_name_is_offered_with_its_work_or_not_at_all() -> None:
         "mcp_result_to_tool_result",
         "mcp_tool_to_descriptor",
     }
+
+
+def test_no_block_of_the_seed_is_left_out() -> None:
+    here = Path(__file__).parent
+    texts = "".join(file.read_text() for file in here.glob("test_*.py"))
+    run_somewhere = {int(number) for number in re.findall(r"\bblock\((\d+)\)", texts)}
+    cut_out = {int(file.name[4:6]) for file in (here.parent / "data/seeds").glob("003-*.py.txt")}
+    assert run_somewhere | {4} == cut_out  # the fourth is run by its number in a table
 
 
 def test_every_offered_name_is_there() -> None:

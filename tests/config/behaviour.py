@@ -9,26 +9,59 @@ BUILTIN = "tests/sources/test_builtin.py::"
 COMPAT = "tests/compat/"
 SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
+SERVERS = "tests/app/test_server_settings.py::"
+SOURCE = "tests/sources/mcp/test_source.py::"
+OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 TOPICS = frozenset(
     {
         "a2a",
         "issuer",
-        "mcp servers",
         "nodes",
         "toolsets",
         "webhook",
     }
 )
 
-_SERVER_KEYS = (
-    "name", "transport.type", "transport.command", "transport.args", "transport.url",
-    "transport.headers", "timeout_secs", "env", "enabled", "allow_tools", "deny_side_effect_tags",
-    "trust", "risk", "allow_private", "lazy", "sandbox", "network", "fs_read", "fs_write",
-    "max_concurrency", "tools.NAME.risk", "tools.NAME.tags", "tools.NAME.effect",
-    "tools.NAME.targets", "tools.NAME.enabled", "tools.NAME.polls",
-    "tools.NAME.requires_admin_token", "tools.NAME.timeout_secs",
-)  # fmt: skip
+_SERVER_KEYS = {
+    "name": f"{SOURCE}test_a_server_of_the_configuration_is_a_source_of_tools",
+    "transport.type": f"{SERVERS}test_an_address_is_reached_with_its_headers",
+    "transport.command": f"{SOURCE}test_the_example_server_answers",
+    "transport.args": f"{SOURCE}test_the_example_server_answers",
+    "transport.url": f"{SERVERS}test_an_address_is_reached_with_its_headers",
+    "transport.headers": f"{SERVERS}test_an_address_is_reached_with_its_headers",
+    "timeout_secs": f"{SERVERS}test_a_call_has_the_servers_seconds_and_a_tool_may_have_its_own",
+    "env": f"{SERVERS}test_a_child_has_the_variables_that_are_listed_in_either_form",
+    "enabled": f"{SERVERS}test_a_server_that_is_not_enabled_is_not_there",
+    "allow_tools": f"{SERVERS}test_tools_that_are_not_allowed_do_not_exist",
+    "deny_side_effect_tags": f"{SERVERS}test_a_denied_side_effect_is_refused_by_gate_5_in_the_seeds_words",
+    "trust": f"{SERVERS}test_trust_decides_who_is_asked_and_whose_word_lowers_a_risk",
+    "risk": f"{SERVERS}test_a_risk_holds_for_all_tools_but_those_that_have_their_own",
+    "allow_private": f"{SERVERS}test_a_private_address_is_a_server_only_if_it_is_said",
+    "lazy": "tests/sources/mcp/test_supervision.py::test_a_lazy_server_wakes_on_the_first_call_of_a_tool_that_is_remembered",
+    "sandbox": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
+    "network": f"{SERVERS}test_who_may_reach_the_network_and_private_addresses",
+    "fs_read": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
+    "fs_write": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
+    "max_concurrency": f"{SERVERS}test_so_many_calls_reach_a_server_at_once",
+    "tools.NAME.risk": f"{SERVERS}test_a_risk_holds_for_all_tools_but_those_that_have_their_own",
+    "tools.NAME.tags": f"{SERVERS}test_a_tool_can_be_switched_off_tagged_and_tied_to_a_token",
+    "tools.NAME.effect": f"{SERVERS}test_effect_and_targets_are_what_the_flow_rules_read",
+    "tools.NAME.targets": f"{SERVERS}test_effect_and_targets_are_what_the_flow_rules_read",
+    "tools.NAME.enabled": f"{SERVERS}test_a_tool_can_be_switched_off_tagged_and_tied_to_a_token",
+    "tools.NAME.polls": f"{SERVERS}test_a_tool_that_polls_may_repeat_itself",
+    "tools.NAME.requires_admin_token": f"{SERVERS}test_a_tool_can_be_switched_off_tagged_and_tied_to_a_token",
+    "tools.NAME.timeout_secs": f"{SERVERS}test_a_call_has_the_servers_seconds_and_a_tool_may_have_its_own",
+}
+_OAUTH_KEYS = {
+    "grant": "test_a_client_signs_in_by_its_own_right_and_proves_it_by_a_secret",
+    "client_id": "test_a_client_that_is_registered_already_is_not_registered_again",
+    "client_secret": "test_a_client_signs_in_by_its_own_right_and_proves_it_by_a_secret",
+    "private_key": "test_a_client_signs_in_by_its_own_right_and_proves_it_by_a_key",
+    "client_metadata_url": "test_a_document_stands_for_a_registration",
+    "issuer": "test_a_secret_is_sent_to_nobody_but_its_issuer",
+    "scopes": "test_the_operator_says_what_is_asked_for",
+}
 _A2A_KEYS = (
     "enabled", "listen_path", "primary_agent", "max_tasks", "card", "external_agents[].name",
     "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
@@ -42,7 +75,12 @@ BEHAVIOUR: dict[str, str] = {
     "public_url": f"{API}test_origins.py::test_the_public_address_is_a_name_and_a_page_of_the_node",
     "log_level": f"{API}test_reload.py::test_the_log_level_changes_what_is_logged",
     "include": f"{LOAD}test_included_files_join_their_tables_and_servers",
-    **{f"mcp_servers[].{key}": "open: mcp servers" for key in _SERVER_KEYS},
+    **{f"mcp_servers[].{key}": test for key, test in _SERVER_KEYS.items()},
+    **{
+        f"mcp_servers[].transport.oauth.{key}": f"{OAUTH}{test}"
+        for key, test in _OAUTH_KEYS.items()
+    },
+    "mcp_servers[].transport.oauth.redirect_port": "tests/cli/test_login.py::test_a_sign_in_comes_back_to_the_port_that_the_operator_says",
     **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
     **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
@@ -100,9 +138,9 @@ BEHAVIOUR: dict[str, str] = {
     "tools.shell_exec.env": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.files.max_bytes": f"{BUILTIN}test_sizes_are_limited_both_ways",
     **{f"toolsets.NAME.{key}": "open: toolsets" for key in _TOOLSET_KEYS},
-    "classify.critical": "open: mcp servers",
-    "classify.high": "open: mcp servers",
-    "classify.medium": "open: mcp servers",
-    "classify.low": "open: mcp servers",
-    "classify.tags": "open: mcp servers",
+    "classify.critical": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
+    "classify.high": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
+    "classify.medium": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
+    "classify.low": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
+    "classify.tags": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
 }

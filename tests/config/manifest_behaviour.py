@@ -5,7 +5,7 @@ from __future__ import annotations
 MANIFESTS = "tests/config/test_manifests.py::"
 BOTH = f"{MANIFESTS}test_both_files_say_the_same_of_one_agent"
 GRANTED = f"{MANIFESTS}test_grants_pass_as_they_are_written"
-TOOLS = f"{MANIFESTS}test_agents_servers_and_skills_are_granted_as_tools"
+TOOLS = f"{MANIFESTS}test_servers_and_skills_are_granted_as_tools_and_agents_by_name"
 OPEN = "open: agents"
 
 TOML: dict[str, str] = {

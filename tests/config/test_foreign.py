@@ -36,7 +36,7 @@ def test_references_are_said_in_our_words() -> None:
     )
     assert references.kept("${UNSET:-2}") == "2"
     assert references.kept("Bearer ${input:my-key.1}") == "Bearer ${MY_KEY_1}"
-    assert references.taken() == ["set the variable MY_KEY_1"]
+    assert references.taken() == ["needs MY_KEY_1: openfang secrets set MY_KEY_1"]
     assert references.value("${SET}/x") == "1/x"
     for text in ("${UNSET}", "${command:x}", "${}"):
         with pytest.raises(Refused):

@@ -40,7 +40,7 @@ TOML = {
     "unknown mode": Mistake('name = "coder"\n[policy]\nmode = "plan"', 3, "policy.mode", 'expected "execution" or "planning"'),
     "unknown tag": Mistake('name = "coder"\n[policy]\nblacklist = ["fs.wirte"]', 3, "policy.blacklist[0]", "did you mean fs.write?"),
     "unknown priority": Mistake('name = "coder"\npriority = "urgent"', 2, "priority", 'expected "low", "normal"'),
-    "unknown module": Mistake('name = "coder"\nmodule = "wasm:a.wasm"', 2, "module", "expected builtin:chat or python:FILE.py"),
+    "unknown module": Mistake('name = "coder"\nmodule = "wasm:a.wasm"', 2, "module", "expected builtin:chat, python:FILE.py or python:FILE.py:FUNCTION"),
     "module that climbs": Mistake('name = "coder"\nmodule = "python:../a.py"', 2, "module", "expected a path inside the agent's folder, without .."),
     "absolute module": Mistake('name = "coder"\nmodule = "python:/a.py"', 2, "module", "expected a path inside the agent's folder"),
     "plugin that climbs": Mistake('name = "coder"\n[[plugins]]\nname = "fs"\npath = "a/../.."', 4, "plugins.fs.path", "expected a path inside the agent's folder"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,15 +208,21 @@ def test_every_largest_value_of_agent_json_fits_the_manifest(home: Path) -> None
 
 
 def test_no_grant_means_no_access(home: Path) -> None:
-    assert toml(home / "one").grants() == Grants()
-    assert starry(home / "two").grants() == Grants()
-    assert toml(home / "three", "[capabilities]\ntools = []\nnetwork = []").grants() == Grants()
+    assert toml(home / "one").grants() == Grants(agents=())
+    assert starry(home / "two").grants() == Grants(agents=())
+    assert toml(home / "three", "[capabilities]\ntools = []\nnetwork = []").grants() == Grants(
+        agents=()
+    )
 
 
 def test_everything_must_be_written(home: Path) -> None:
-    stars = '[capabilities]\ntools = ["*"]\nnetwork = ["*"]\nshell = ["*"]\nmemory_read = ["*"]\nmemory_write = ["*"]'
-    assert toml(home, stars).grants() == EVERYTHING
-    assert starry(home / "two", capabilities={"tools": ["*"]}).grants() == Grants(tools=("*",))
+    stars = '[capabilities]\ntools = ["*"]\nnetwork = ["*"]\nshell = ["*"]\nmemory_read = ["*"]\nmemory_write = ["*"]\nagent_message = ["*"]\nagent_spawn = true\nagent_kill = ["*"]'
+    assert toml(home, stars).grants() == replace(
+        EVERYTHING, agents=("*",), agent_spawn=True, agent_kill=("*",)
+    )
+    assert starry(home / "two", capabilities={"tools": ["*"]}).grants() == Grants(
+        tools=("*",), agents=()
+    )
 
 
 def test_grants_pass_as_they_are_written(home: Path) -> None:
@@ -226,21 +233,24 @@ def test_grants_pass_as_they_are_written(home: Path) -> None:
         shell=("git *",),
         memory_read=("a.*",),
         memory_write=("b",),
+        agents=(),
     )
 
 
-def test_agents_servers_and_skills_are_granted_as_tools(home: Path) -> None:
+def test_servers_and_skills_are_granted_as_tools_and_agents_by_name(home: Path) -> None:
     text = 'mcp_servers = ["github"]\nskills = ["*"]\n[capabilities]\nagent_message = ["helper"]'
-    assert toml(home, text).grants() == Grants(tools=("agent:helper", "mcp:github:*", "ext:*:*"))
+    assert toml(home, text).grants() == Grants(
+        tools=("mcp:github:*", "ext:*:*"), agents=("helper",)
+    )
 
 
 PROFILE_TOOLS = {
     "minimal": "file_read file_list",
     "coding": "file_read file_list file_write shell_exec web_fetch",
     "research": "web_fetch web_search file_read file_write",
-    "messaging": "agent_send agent_list memory_store memory_recall agent:*",
-    "automation": "file_read file_list file_write shell_exec web_fetch web_search agent_send agent_list memory_store memory_recall agent:*",
-    "full": "* agent:*",
+    "messaging": "agent_send agent_list memory_store memory_recall",
+    "automation": "file_read file_list file_write shell_exec web_fetch web_search agent_send agent_list memory_store memory_recall",
+    "full": "*",
 }
 
 
@@ -251,6 +261,8 @@ def test_a_profile_grants_its_tools_and_what_they_need(
     grants = toml(home, f'profile = "{profile}"').grants()
     whole = profile == "full"
     assert {tool.removeprefix("builtin:") for tool in grants.tools} == set(tools.split())
+    assert grants.agents == (("*",) if whole or "agent_send" in tools else ())
+    assert (grants.agent_spawn, grants.agent_kill) == (whole, ("*",) if whole else ())
     assert grants.network == (("*",) if whole or "web_" in tools else ())
     assert grants.shell == (("*",) if whole or "shell_exec" in tools else ())
     assert grants.memory_read == (("*",) if whole or "memory_" in tools else ())
@@ -265,7 +277,7 @@ def test_the_table_of_profiles_is_whole() -> None:
 
 def test_what_the_manifest_writes_replaces_that_of_its_profile(home: Path) -> None:
     text = 'profile = "coding"\n[capabilities]\ntools = []\nshell = ["git *"]'
-    assert toml(home, text).grants() == Grants(network=("*",), shell=("git *",))  # noqa: S604 - a grant
+    assert toml(home, text).grants() == Grants(network=("*",), shell=("git *",), agents=())  # noqa: S604 - a grant
 
 
 # What is refused as a whole

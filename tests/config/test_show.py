@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openfang.config.load import load
 from openfang.config.models import Config
-from openfang.config.show import as_dict, as_toml, without_credentials
+from openfang.config.show import as_dict, as_toml, without_credentials, without_secrets
 from openfang.config.tools import Toolset
 
 if TYPE_CHECKING:
@@ -110,6 +110,32 @@ TEXTS = st.text(
 def test_any_text_is_shown_as_toml_that_reads_back(descriptions: dict[str, str]) -> None:
     config = Config(toolsets={"any": Toolset(descriptions=descriptions)})
     assert tomllib.loads(as_toml(config)) == as_dict(config)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("--token=hunter2 --port 80", "--token=*** --port 80"),
+        ("--api-key hunter2 rest", "--api-key *** rest"),
+        ("--accessToken hunter2", "--accessToken ***"),
+        ("--token --verbose rest", "--token --verbose rest"),
+        ("-e API_KEY=hunter2 image", "-e API_KEY=*** image"),
+        ("--env=API_KEY=hunter2", "--env=API_KEY=***"),
+        ("--header Authorization:hunter2", "--header Authorization:***"),
+        ("--url=https://u:hunter2@x.org/", "--url=https://***@x.org/"),
+        ("--token-file /run/it --monkey=1", "--token-file /run/it --monkey=1"),
+        ("host:8080 a=b=c", "host:8080 a=b=c"),
+    ],
+)
+def test_secrets_in_the_words_of_a_command_are_hidden(words: str, shown: str) -> None:
+    assert without_secrets(words.split()) == shown.split()
+    assert without_secrets(shown.split()) == shown.split()
+    assert without_secrets(["-c", f"run {words}"]) == ["-c", f"run {shown}"]
+
+
+def test_a_value_with_blanks_is_hidden_whole() -> None:
+    assert without_secrets(["Authorization: Bearer a b"]) == ["Authorization: ***"]
+    assert without_secrets(["a=" * 5_000]) == ["a=" * 5_000]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +14,18 @@ from cyclopts import Parameter
 from openfang.app.importing import Planned, plan
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
-from openfang.cli.output import clean, note, print_json, say, table
+from openfang.cli.output import clean, entry, is_terminal, note, print_json, say, table
 from openfang.cli.session import on_home
 from openfang.config.clients import ClientFile, named_file, read_client, usual_files
 from openfang.config.home import find_home
 from openfang.config.load import load
-from openfang.core.errors import ConfigError
+from openfang.core.errors import ConfigError, Conflict, Rejected
 
 if TYPE_CHECKING:
     from openfang.config.foreign import Foreign
     from openfang.core.session import Session
 
+_NOT_WRITTEN = "not written"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -43,12 +47,8 @@ def import_servers(
 
     async def work(session: Session) -> list[Planned]:
         configured = (await session.servers())["configured"]
-        planned = plan(found, configured, _own_places())
-        if yes:
-            for one in planned:
-                if not one.skipped:
-                    await session.add_server(one.entry)
-        return planned
+        planned = plan(found, configured, _own_places(), await session.secrets())
+        return [await _taken_over(session, one) for one in planned] if yes else planned
 
     planned = on_home(work) if found else []
     if as_json:
@@ -56,8 +56,20 @@ def import_servers(
             {"servers": [one.body() for one in planned], "done": yes, "problems": unreadable}
         )
     else:
-        _show(planned, unreadable, done=yes)
-    return ERROR if unreadable and not found else 0
+        _show(planned, unreadable, file=file, done=yes)
+    failed = any(one.skipped.startswith(_NOT_WRITTEN) for one in planned)
+    return ERROR if failed or (unreadable and not found) else 0
+
+
+async def _taken_over(session: Session, one: Planned) -> Planned:
+    """Write one down; what is wrong with it keeps no other out."""
+    if one.skipped:
+        return one
+    try:
+        await session.add_server(one.entry)
+    except (ConfigError, Conflict, Rejected) as error:
+        return replace(one, skipped=f"{_NOT_WRITTEN}: {error.message}")
+    return one
 
 
 def _usual() -> list[ClientFile]:
@@ -82,9 +94,12 @@ def _own_places() -> frozenset[str]:
     return frozenset(f"{name}:{port}" for name in (*_LOOPBACK, host))
 
 
-def _show(planned: list[Planned], unreadable: list[str], *, done: bool) -> None:
+def _show(planned: list[Planned], unreadable: list[str], *, file: str | None, done: bool) -> None:
     taken = [one for one in planned if not one.skipped]
-    if planned:
+    if is_terminal(sys.stdout):
+        for name, client, _, reached, outcome in _rows(planned):
+            entry(name, f"{client}: {reached}" if reached else client, outcome)
+    elif planned:
         table(
             ("name", "from", "transport", "command or address", "what becomes of it"),
             _rows(planned),
@@ -98,7 +113,8 @@ def _show(planned: list[Planned], unreadable: list[str], *, done: bool) -> None:
     elif done:
         say(f"{len(taken)} imported. Each waits: openfang servers enable {taken[0].name}")
     else:
-        note("Nothing was changed. Do it: openfang import --yes")
+        command = shlex.join(("openfang", "import", *((file,) if file else ()), "--yes"))
+        note(f"Nothing was changed. Do it: {command}")
 
 
 def _rows(planned: list[Planned]) -> list[tuple[str, str, str, str, str]]:
@@ -118,5 +134,6 @@ def _rows(planned: list[Planned]) -> list[tuple[str, str, str, str, str]]:
 def _outcome(one: Planned) -> str:
     if one.skipped:
         return f"skipped: {one.skipped}"
-    stored = (f"{len(one.secrets)} secrets go to the secret store",) if one.secrets else ()
-    return "; ".join(("waits until enabled", *stored, *one.notes))
+    count = len(one.secrets)
+    stored = f"{count} secret{'s go' if count > 1 else ' goes'} to the secret store"
+    return "; ".join(("waits until enabled", *((stored,) if count else ()), *one.notes))

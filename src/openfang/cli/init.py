@@ -11,7 +11,7 @@ from openfang.config.home import find_home
 
 
 def init() -> None:
-    """Make the home: configuration, database, first key. A second time nothing changes.
+    """Make the home: configuration, database, first key, two agents. A second time nothing changes.
 
     A key file whose key is not in force is kept as `key.old`, and a new key is made.
     """
@@ -26,7 +26,7 @@ def init() -> None:
     )
     say("\nTry:")
     say("  openfang tools list")
-    say("  openfang tools call system_time")
+    say("  openfang chat assistant")
     say("""  openfang explain shell_exec --args '{"command": "ls"}'""")
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SHORT = 22
 _NARROW = 12
+_WHOLE_NAME = 40
 _GAP = 2
 _BREAKS = re.compile(r"\s*[\n\t]\s*")
 _ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
@@ -98,17 +100,33 @@ def fields(values: Mapping[str, object]) -> None:
     """Print named values, one below the other; a value of several lines is set in."""
     width = max(map(len, values), default=0)
     for name, value in values.items():
-        lines = clean(str(value)).split("\n")
+        lines = [part for line in clean(str(value)).split("\n") for part in _folded(line, width)]
         print(f"{paint(f'{name:<{width}}', 'bold', sys.stdout)}  {lines[0]}")
         for line in lines[1:]:
             print(f"{'':<{width}}  {line}")
+
+
+def _folded(line: str, beside: int) -> list[str]:
+    """Break a line between words where a terminal would break it anywhere; a word stays whole."""
+    room = get_terminal_size().columns - beside - _GAP
+    if len(line) <= room or room < _SHORT or not is_terminal(sys.stdout):
+        return [line]
+    return wrap(
+        line,
+        room,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        expand_tabs=False,
+    ) or [line]
 
 
 def entry(name: str, *lines: str) -> None:
     """Print something whose name is too long for a column, and what is known of it below."""
     print(paint(one_line(name), "bold", sys.stdout))
     for line in lines:
-        print(f"  {one_line(line)}")
+        for part in _folded(one_line(line), 0):
+            print(f"  {part}")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -116,10 +134,15 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     cells = [[one_line(_text(cell)) for cell in row] for row in rows]
     if not cells or not is_terminal(sys.stdout):
         _columns(headers, cells)
-    elif sum(_least(headers, cells)) + _GAP * len(headers) > get_terminal_size().columns:
+        return
+    room = get_terminal_size().columns - _GAP * len(headers)
+    # What a person types again, the name in front, is broken only if nothing else helps.
+    tried = (_least(headers, cells, name) for name in (_WHOLE_NAME, _SHORT))
+    widths = next((widths for widths in tried if sum(widths) <= room), None)
+    if widths is None:
         _stacked(headers, cells)
     else:
-        _drawn(headers, cells)
+        _drawn(headers, cells, widths)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any cell
@@ -143,20 +166,21 @@ def _stacked(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print()
 
 
-def _least(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """How narrow each column can be: short ones stay whole, long ones wrap."""
-    longest = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    return [length if length <= _SHORT else _NARROW for length in longest]
+def _least(headers: Sequence[str], rows: Sequence[Sequence[str]], name: int) -> list[int]:
+    """How narrow each column can be: short ones stay whole, as does a `name` up to so long."""
+    first, *rest = (max(map(len, column)) for column in zip(headers, *rows, strict=True))
+    least = [length if length <= _SHORT else _NARROW for length in rest]
+    return [first if first <= name else _NARROW, *least]
 
 
-def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
     from rich import box  # noqa: PLC0415 - 0.1 s that a pipe need not pay
     from rich.console import Console  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
     drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for header, width in zip(headers, _least(headers, rows), strict=True):
+    for header, width in zip(headers, widths, strict=True):
         drawn.add_column(header, overflow="fold", min_width=width)
     for row in rows:
         drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))

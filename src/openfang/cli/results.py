@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -15,7 +16,7 @@ from openfang.cli.session import on_home
 from openfang.core.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 def show_result(uri: str, /, *, output: str | None = None, as_json: Json = False) -> None:
@@ -59,10 +60,20 @@ def _part(part: Mapping[str, Any]) -> str:
     text = part.get("text")
     if isinstance(text, str):
         return text
+    if isinstance(resource := part.get("resource"), Mapping):
+        return _resource(cast("Mapping[str, Any]", resource))
+    if isinstance(uri := part.get("uri"), str):
+        return f"{part['name']}: {uri}" if isinstance(part.get("name"), str) else uri
     kind = f"{part.get('type', 'part')} {part.get('mimeType', '')}".strip()
     data = part.get("data")
     size = f", {len(data)} characters of base64" if isinstance(data, str) else ""
     return f"[{kind}{size}]"
+
+
+def _resource(resource: Mapping[str, Any]) -> str:
+    """The text of a resource that came along; of one that is no text, where it is from."""
+    text = resource.get("text")
+    return text if isinstance(text, str) else f"[resource {resource.get('uri', '')}]"
 
 
 def print_text(text: str) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import asyncio
+import re
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-from cyclopts import Parameter
 
-from openfang.cli.errors import ERROR, Usage
+from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import (
     clean,
     fields,
     first_sentence,
-    json_text,
+    is_terminal,
     note,
     print_json,
     say,
@@ -22,41 +24,64 @@ from openfang.cli.output import (
 from openfang.cli.session import on_home
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from openfang.core.session import Session
 
-_INDENTED = 1
+T = TypeVar("T")
+_HINT_SECONDS = 2.0
+_HINT = "Waiting for servers to answer; Ctrl-C ends it."
+_FEW_LINES = 3
+_FOLDERS = re.compile(r"\A/\S*/(?=\S)")  # of the program
+_LONG_PATH = re.compile(r"(?<=\s)/\S{8,}/(?=[^\s/]+/[^\s/]+(?:\s|\Z))")
 _SETTLE_SECONDS = 20.0
 _LOOK_SECONDS = 0.1
 _UNSETTLED = ("connecting", "waiting")
 
 
+def _on_home(work: Callable[[Session], Awaitable[T]]) -> T:
+    """Do it; who waits longer than expected is told what for."""
+
+    async def told(session: Session) -> T:
+        wait = asyncio.get_running_loop().call_later(_HINT_SECONDS, note, _HINT)
+        try:
+            return await work(session)
+        finally:
+            wait.cancel()
+
+    return on_home(told if is_terminal(sys.stderr) else work)
+
+
 def list_servers(*, as_json: Json = False) -> None:
     """List the MCP servers, and how each is."""
-    found = on_home(lambda session: session.servers())
+    found = _on_home(lambda session: session.servers())
     if as_json:
         print_json(found)
         return
     counts = {one["name"]: one["tools_count"] for one in found["connected"]}
     rows = [_row(one, counts.get(one["name"])) for one in found["configured"]]
     if rows:
-        table(("name", "state", "health", "tools", "transport", "reached by", "last error"), rows)
+        table(("name", "state", "health", "tools", "reached by", "last error"), rows)
     else:
         note("There are no MCP servers. Add one: openfang servers add NAME -- COMMAND")
+        note("or take over those of other programs: openfang import")
 
 
 def _row(one: Mapping[str, Any], tools: int | None) -> tuple[object, ...]:
-    transport: Mapping[str, Any] = one.get("transport", {})
+    reached = _reached(one.get("transport", {}))
     return (
         one["name"],
         one.get("state"),
         one["health"] or "",
         tools,
-        transport.get("type"),
-        _reached(transport),
+        _shortened(reached) if is_terminal(sys.stdout) else reached,
         one.get("last_error"),
     )
+
+
+def _shortened(command: str) -> str:
+    """Of long paths only the end: a list is looked at, `servers show` has the whole."""
+    return _LONG_PATH.sub("\u2026/", _FOLDERS.sub("", command))
 
 
 def _reached(transport: Mapping[str, Any]) -> str:
@@ -71,7 +96,7 @@ def show_server(name: str, /, *, as_json: Json = False) -> None:
     Args:
         name: Its name.
     """
-    found = on_home(lambda session: session.server(name))
+    found = _on_home(lambda session: session.server(name))
     if as_json:
         print_json(found)
         return
@@ -87,13 +112,31 @@ def show_server(name: str, /, *, as_json: Json = False) -> None:
         "timeout": f"{found['timeout_secs']:g} s",
         "trust": found["trust"],
         "protocol": found["protocol_version"] or "",
-        "server": json_text(found["server_info"]) if found["server_info"] else "",
+        "server": _who(found["server_info"]),
+        "sandbox": "\n".join(_layers(found)),
         "tools": str(len(found["tools"])),
         "rejected tools": "\n".join(_rejected(found)),
         "written in": found["origin"],
         "last words": "\n".join(found["stderr"]),
     }
     fields({word: value for word, value in shown.items() if value})
+
+
+def _layers(found: Mapping[str, Any]) -> list[str]:
+    """Say what holds its child; one reason why nothing does is said once."""
+    layers: list[Mapping[str, Any]] = found["layers"]
+    if layers and not any(layer["active"] for layer in layers):
+        return [f"none: {layers[0]['detail']}"]
+    return [
+        f"{layer['name']}: {'yes' if layer['active'] else 'no'} ({layer['detail']})"
+        for layer in layers
+    ]
+
+
+def _who(info: Mapping[str, Any]) -> str:
+    """Who answered, as it calls itself."""
+    words = (str(info.get(key, "")) for key in ("title", "name", "version"))
+    return " ".join(dict.fromkeys(word for word in words if word))
 
 
 def _rejected(found: Mapping[str, Any]) -> list[str]:
@@ -106,37 +149,58 @@ def list_server_tools(name: str, /, *, as_json: Json = False) -> None:
     Args:
         name: Its name.
     """
-    found = on_home(lambda session: session.server(name))
+    found = _on_home(lambda session: session.server(name))
     if as_json:
         print_json(found["tools"])
         return
-    _show_tools(found["tools"])
+    _show_tools(found)
     for line in _rejected(found):
         note(f"rejected: {clean(line)}")
 
 
-def _show_tools(tools: Sequence[Mapping[str, Any]]) -> None:
+def _show_tools(found: Mapping[str, Any]) -> None:
+    tools: Sequence[Mapping[str, Any]] = found["tools"]
     if not tools:
-        note("It offers no tools.")
+        note("It offers no tools." if found["connected"] else _why_not(found))
         return
     table(
-        ("name", "risk", "side effects", "state", "what it does"),
+        ("name", "risk", "side effects", "what it does"),
         [
             (
                 tool["name"],
                 tool["risk"],
                 ", ".join(tool["side_effects"]) or "none",
-                tool["held"] or ("enabled" if tool["enabled"] else "disabled"),
-                first_sentence(tool["description"]),
+                _state(tool)
+                + first_sentence(tool["description"].removeprefix(f"[MCP:{found['name']}]")),
             )
             for tool in tools
         ],
     )
 
 
+def _state(tool: Mapping[str, Any]) -> str:
+    if tool["held"]:
+        return "(held back) "
+    return "" if tool["enabled"] else "(disabled) "
+
+
+def _why_not(found: Mapping[str, Any]) -> str:
+    """Say why a server is not connected, and what would help."""
+    name, error = found["name"], clean(found["last_error"] or "")
+    match found["state"]:
+        case "disabled":
+            return f"{name} is disabled: openfang servers enable {name}"
+        case "sleeping":
+            return f"{name} sleeps until one of its tools is called."
+        case "failed":
+            return f"{name} cannot be reached: {error}\nlook closer: openfang servers test {name}"
+        case state:
+            return f"{name} is {state}: openfang servers show {name}"
+
+
 def health(*, as_json: Json = False) -> None:
     """Say of each enabled MCP server whether it is healthy, degraded or unhealthy."""
-    found = on_home(lambda session: session.server_health())
+    found = _on_home(lambda session: session.server_health())
     if as_json:
         print_json(found)
     elif found:
@@ -146,106 +210,15 @@ def health(*, as_json: Json = False) -> None:
 
 
 def refresh(*, as_json: Json = False) -> None:
-    """Ask every connected MCP server for its tools again, and count those that answered."""
-    count = on_home(lambda session: session.refresh_servers())
-    if as_json:
-        print_json({"refreshed": count})
-    else:
-        say(f"{count} refreshed.")
-
-
-def add(
-    name: str,
-    /,
-    *command: str,
-    url: Annotated[str | None, Parameter(help="Its address, instead of a command.")] = None,
-    transport: Annotated[
-        Literal["http", "sse"], Parameter(name="--type", help="How an address is spoken to.")
-    ] = "http",
-    env: Annotated[
-        tuple[str, ...], Parameter(help="NAME to pass on, or NAME=VALUE; can be repeated.")
-    ] = (),
-    header: Annotated[
-        tuple[str, ...], Parameter(help="'Name: value', `${NAME}` expands; can be repeated.")
-    ] = (),
-    timeout: Annotated[float | None, Parameter(help="Seconds for one request.")] = None,
-    trust: Annotated[
-        Literal["low", "medium", "high"] | None, Parameter(help="How far it is trusted.")
-    ] = None,
-    allow_tool: Annotated[
-        tuple[str, ...], Parameter(help="A tool that may be seen; can be repeated. Else all.")
-    ] = (),
-    allow_private: Annotated[
-        bool, Parameter(help="Open loopback and private addresses to it.")
-    ] = False,
-    lazy: Annotated[bool, Parameter(help="Connect at the first call.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Write an MCP server down; it waits until it is enabled.
-
-    Args:
-        name: What to call it.
-        command: The program and its arguments, after `--`.
-    """
-    entry: dict[str, Any] = {"name": name, "transport": _transport(command, url, transport, header)}
-    more = {
-        "env": _env(env),
-        "timeout_secs": timeout,
-        "trust": trust,
-        "allow_tools": list(allow_tool),
-        "allow_private": allow_private,
-        "lazy": lazy,
-    }
-    entry |= {key: value for key, value in more.items() if value}
-    found = on_home(lambda session: session.add_server(entry))
+    """Ask the MCP servers for their tools again; count those that answered, name the others."""
+    found = _on_home(lambda session: session.refresh_servers())
     if as_json:
         print_json(found)
         return
-    say(f"{name} is written in {found['origin']}, and waits.")
-    note(f"see whether it works: openfang servers test {name}")
-    note(f"let it run: openfang servers enable {name}")
-
-
-def _transport(
-    command: tuple[str, ...], url: str | None, kind: str, headers: tuple[str, ...]
-) -> dict[str, Any]:
-    if bool(command) is (url is not None):
-        raise Usage(
-            "A server has a command or an address.",
-            way_out="openfang servers add NAME -- COMMAND ARGUMENTS, or --url https://...",
-        )
-    if url is None:
-        if headers:
-            raise Usage("A command has no headers.", way_out="--env NAME=VALUE")
-        program, *arguments = command
-        return {"type": "stdio", "command": program, **({"args": arguments} if arguments else {})}
-    given = dict(_header(text) for text in headers)
-    return {"type": kind, "url": url, **({"headers": given} if given else {})}
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition(":")
-    if not mark or not name.strip():
-        raise Usage("--header is no header.", way_out="--header 'Authorization: Bearer ${TOKEN}'")
-    return name.strip(), value.strip()
-
-
-def _env(given: tuple[str, ...]) -> dict[str, str] | list[str]:
-    """Names alone stay names; with a value among them all become a table."""
-    if not any("=" in text for text in given):
-        return list(given)
-    pairs = (text.partition("=") for text in given)
-    return {name: value if mark else f"${{{name}}}" for name, mark, value in pairs}
-
-
-def remove(name: str, /) -> None:
-    """Take an MCP server out of the configuration; a copy of the file as it was stays beside it.
-
-    Args:
-        name: Its name.
-    """
-    found = on_home(lambda session: session.remove_server(name))
-    say(f"{found['name']} is removed.")
+    count = found["refreshed"]
+    say(f"{count} {'server' if count == 1 else 'servers'} refreshed.")
+    for one in found["failed"]:
+        note(f"{one['name']} did not answer: {clean(one['reason'])}")
 
 
 def enable(name: str, /, *, as_json: Json = False) -> None:
@@ -278,19 +251,21 @@ def restart(name: str, /, *, as_json: Json = False) -> None:
 def _changed(name: str, act: str, *, as_json: bool) -> None:
     async def work(session: Session) -> Mapping[str, Any]:
         await session.change_server(name, act)
-        return await _settled(session, name)
+        return await settled(session, name)
 
-    found = on_home(work)
+    found = _on_home(work)
     if as_json:
         print_json(found)
         return
     tools = f", {len(found['tools'])} tools" if found["connected"] else ""
     say(f"{name}: {found['state']}{tools}")
-    if found["last_error"]:
-        note(clean(found["last_error"]))
+    if not found["connected"] and found["state"] != "disabled":
+        for line in found["stderr"][-_FEW_LINES:]:
+            note(f"  {clean(line)}")
+        note(_why_not(found))
 
 
-async def _settled(session: Session, name: str) -> Mapping[str, Any]:
+async def settled(session: Session, name: str) -> Mapping[str, Any]:
     """Wait until it is known whether the server can be reached."""
     found = await session.server(name)
     with anyio.move_on_after(_SETTLE_SECONDS):
@@ -306,13 +281,13 @@ def logs(name: str, /, *, as_json: Json = False) -> None:
     Args:
         name: Its name.
     """
-    lines = on_home(lambda session: session.server_log(name))
+    lines = _on_home(lambda session: session.server_log(name))
     if as_json:
         print_json(lines)
     for line in () if as_json else lines:
         say(clean(line))
     if not lines and not as_json:
-        note("It wrote nothing.")
+        note(f"It wrote nothing. See how it is: openfang servers show {name}")
 
 
 def try_server(name: str, /, *, as_json: Json = False) -> int:
@@ -321,7 +296,7 @@ def try_server(name: str, /, *, as_json: Json = False) -> int:
     Args:
         name: Its name.
     """
-    found = on_home(lambda session: session.try_server(name))
+    found = _on_home(lambda session: session.try_server(name))
     if as_json:
         print_json(found)
     elif found["ok"]:
@@ -335,7 +310,7 @@ def _show_success(found: Mapping[str, Any]) -> None:
     shown = {
         "works": f"yes, in {found['seconds']:.2f} s",
         "protocol": found["protocol_version"] or "",
-        "server": json_text(found["server_info"]),
+        "server": _who(found["server_info"]),
         "tools": ", ".join(found["tools"]) or "none",
         "rejected tools": "\n".join(_rejected(found)),
     }

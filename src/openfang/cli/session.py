@@ -7,16 +7,20 @@ import gc
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import anyio
+from anyio.from_thread import start_blocking_portal
 
 from openfang.app.attach import open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
+
+    from anyio.from_thread import BlockingPortal
 
     from openfang.core.session import Session
 
@@ -39,6 +43,62 @@ def run_async(main: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine on the event loop that we ship with; a signal cancels it like Ctrl-C."""
     _collect()
     return _run(main)
+
+
+@contextmanager
+def held_home() -> Generator[Held]:
+    """Keep the home open beside this thread, which is free to wait for what a person types."""
+    with (
+        _ended_by_signals(),
+        start_blocking_portal("asyncio", {"use_uvloop": True}) as portal,
+        portal.wrap_async_context_manager(open_session()) as session,
+    ):
+        _collect()
+        yield Held(portal, session)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A session in a thread of its own."""
+
+    portal: BlockingPortal
+    session: Session
+
+    def do(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Do it there and wait; what interrupts the wait cancels it, to its end."""
+        ended = Event()
+
+        async def inside() -> T:
+            try:
+                return await work(self.session)
+            finally:
+                ended.set()
+
+        future = self.portal.start_task_soon(inside)
+        try:
+            return future.result()
+        except BaseException:
+            if future.cancel():
+                ended.wait()
+            raise
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Leave in good order when told to; a signal that is ignored stays so."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        del frame
+        raise SystemExit(128 + number)
+
+    watched = [number for number in _ENDINGS if signal.getsignal(number) == signal.SIG_DFL]
+    for number in watched:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in watched:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _collect() -> None:

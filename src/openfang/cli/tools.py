@@ -57,7 +57,7 @@ def _show_list(found: Sequence[Tool]) -> None:
                 tool.risk.name,
                 ", ".join(sorted(tool.tags)) or "none",
                 tool.source,
-                _state(tool) + first_sentence(tool.description),
+                _state(tool) + first_sentence(tool.description.removeprefix(_said_by(tool))),
             )
             for tool in found
         ),
@@ -68,6 +68,11 @@ def _state(tool: Tool) -> str:
     if tool.hold:
         return "(held back) "
     return "" if tool.enabled else "(disabled) "
+
+
+def _said_by(tool: Tool) -> str:
+    """What a description of a foreign tool begins with; in a list the source stands beside it."""
+    return f"[MCP:{tool.source}] "
 
 
 def _kind(word: str | None) -> Kind | None:

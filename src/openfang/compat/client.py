@@ -109,7 +109,7 @@ def servers_of(house: House | None) -> Servers:
 
 
 def _server(config: MCPServerConfig) -> McpServer:
-    """Read it by the rules of its file; relative paths count from where we are."""
+    """Read it by the rules of its file; relative paths count from its folder, or from here."""
     entry = AgentosServer.model_validate(
         {
             "id": config.id,
@@ -120,7 +120,7 @@ def _server(config: MCPServerConfig) -> McpServer:
             "env": dict(config.env),
         }
     )
-    return to_server(entry, Path.cwd())
+    return to_server(entry, config.folder or Path.cwd())
 
 
 def _described(tool: Tool) -> MCPTool:

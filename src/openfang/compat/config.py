@@ -31,10 +31,11 @@ class MCPServerConfig:
     deny_side_effect_tags: list[str] = field(default_factory=list[str])
     timeout_ms: int = 30_000
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    folder: Path | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, entry: AgentosServer) -> MCPServerConfig:
-        """Read a validated entry."""
+    def of(cls, entry: AgentosServer, folder: Path | None = None) -> MCPServerConfig:
+        """Read a validated entry; its relative paths count from this folder."""
         return cls(
             id=entry.id,
             command=list(entry.command),
@@ -44,6 +45,7 @@ class MCPServerConfig:
             deny_side_effect_tags=list(entry.deny_side_effect_tags),
             timeout_ms=entry.timeout_ms,
             env={name: value.get_secret_value() for name, value in entry.env.items()},
+            folder=folder,
         )
 
 
@@ -61,7 +63,8 @@ class MCPConfigManager:
         The answer is of one piece: a file with a mistake leaves what was read before in force.
         """
         entries = _entries(self.path) if self._required or self.path.exists() else ()
-        self._servers = {entry.id: MCPServerConfig.of(entry) for entry in entries}
+        folder = self.path.absolute().parent
+        self._servers = {entry.id: MCPServerConfig.of(entry, folder) for entry in entries}
         return list(self._servers.values())
 
     def get_enabled_servers(self) -> list[MCPServerConfig]:

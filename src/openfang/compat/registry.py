@@ -62,7 +62,8 @@ class CapabilityRegistry:
         """Ask every MCP server that is connected what it offers now; say how many answered."""
         parts = (self.house or current()).parts
         running = parts.servers.running if parts.servers else {}
-        answered = len(await parts.servers.refresh()) if parts.servers else 0
+        asked = await parts.servers.refresh() if parts.servers else {}
+        answered = sum(not why for why in asked.values())
         for (kind, name), source in tuple(parts.sources.items()):
             if kind is not Kind.MCP or name in running:
                 continue

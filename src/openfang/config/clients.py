@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 _VSCODE_USER: Final = ".config/Code/User"
+_VSCODE_MAC: Final = "Library/Application Support/Code/User"
 _OF_USER: Final = (
     ("Claude Desktop", ".config/Claude/claude_desktop_config.json"),
     ("Claude Desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
@@ -32,6 +33,8 @@ _OF_USER: Final = (
     ("Cursor", ".cursor/mcp.json"),
     ("VS Code", f"{_VSCODE_USER}/mcp.json"),
     ("VS Code", f"{_VSCODE_USER}/settings.json"),
+    ("VS Code", f"{_VSCODE_MAC}/mcp.json"),
+    ("VS Code", f"{_VSCODE_MAC}/settings.json"),
     ("Windsurf", ".codeium/windsurf/mcp_config.json"),
     ("Codex", ".codex/config.toml"),
     ("AgentOS", ".agentos/mcp_servers.yaml"),

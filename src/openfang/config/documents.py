@@ -52,6 +52,16 @@ def read_document(path: Path, name: str) -> Document | Problem:
         return Problem(Place(name), "", "expected less than a hundred levels of nesting")
 
 
+def parse_document(text: str, path: Path, name: str) -> Document | Problem:
+    """Read a TOML text that stands in no file."""
+    if len(text.encode()) > MAX_BYTES:
+        return Problem(Place(name), "", f"it has more than {MAX_BYTES} bytes")
+    try:
+        return _toml(path, name, text)
+    except RecursionError:
+        return Problem(Place(name), "", "expected less than a hundred levels of nesting")
+
+
 def _text(path: Path) -> str:
     # A pipe or a device could keep the start waiting for ever, so only plain files are opened.
     status = path.stat()

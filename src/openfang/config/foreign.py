@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -141,13 +142,24 @@ class _Reading:
         command: object = self.fields["command"]
         if not isinstance(command, str) or not command:
             raise Refused("its command is no text")
-        words = [self._word(word) for word in (command, *self._texts("args"))]
+        words = [self._word(word) for word in (*self._program(command), *self._texts("args"))]
         if words[0].lower() in {"cmd", "cmd.exe"} and words[1:2] in (["/c"], ["/C"]):
             words = words[2:]
         if not words:
             raise Refused("its command is empty")
         transport: dict[str, Any] = {"type": "stdio", "command": words[0]}
         return {**transport, "args": words[1:]} if words[1:] else transport
+
+    def _program(self, command: str) -> list[str]:
+        """Take a line apart that stands for the program, unless a program is called so."""
+        if " " not in command or _exists(Path(command)):
+            return [command]
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            raise Refused("its command is a line that cannot be read") from None
+        self.notes.append("its command is taken apart at the spaces")
+        return words
 
     def _word(self, word: str) -> str:
         """Resolve a word of the command: its references, and a path that exists."""
@@ -177,15 +189,20 @@ class _Reading:
 
     def _headers(self) -> dict[str, str]:
         headers = {**self._table("headers"), **self._table("http_headers")}
-        headers |= {name: f"${{{of}}}" for name, of in self._table("env_http_headers").items()}
+        headers |= {name: self._named(of) for name, of in self._table("env_http_headers").items()}
         if isinstance(token := self.fields.get("bearer_token_env_var"), str):
-            headers["Authorization"] = f"Bearer ${{{token}}}"
+            headers["Authorization"] = f"Bearer {self._named(token)}"
         return headers
+
+    def _named(self, variable: str) -> str:
+        """Refer to a variable that is given by its name alone."""
+        return self.around.references.kept(f"${{{variable}}}")
 
     def _env(self) -> dict[str, str] | list[str]:
         """The variables as a table of values, or as names where only names are given."""
         values, names = self._table("env"), self._texts("env_vars")
-        return {**{name: f"${{{name}}}" for name in names}, **values} if values else names
+        passed_on = {name: self._named(name) for name in names}
+        return {**passed_on, **values} if values else names
 
     def _table(self, key: str) -> dict[str, str]:
         table: object = self.fields.get(key) or {}

@@ -140,12 +140,11 @@ class Manifest(Section):
         return PROFILES[self.profile].model_copy(update=written)
 
     def grants(self) -> Grants:
-        """Say the same in the words of the pipeline; agents, servers and skills are tools there."""
+        """Say the same in the words of the pipeline; servers and skills are tools there."""
         granted = self.granted()
         return Grants(
             tools=(
                 *granted.tools,
-                *(tool_id(Kind.AGENT, name) for name in granted.agent_message),
                 *(tool_id(Kind.MCP, name, "*") for name in self.mcp_servers),
                 *(tool_id(Kind.EXTENSION, name, "*") for name in self.skills),
             ),
@@ -153,4 +152,7 @@ class Manifest(Section):
             shell=granted.shell,
             memory_read=granted.memory_read,
             memory_write=granted.memory_write,
+            agents=granted.agent_message,
+            agent_spawn=granted.agent_spawn,
+            agent_kill=granted.agent_kill,
         )

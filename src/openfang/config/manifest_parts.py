@@ -61,7 +61,7 @@ def _inside(path: str) -> str:
 def _module(module: str) -> str:
     kind, _, path = module.partition(":")
     if kind == "python":
-        _inside(path)
+        _inside(path.partition(":")[0])
     return module
 
 
@@ -69,8 +69,8 @@ InnerPath = Annotated[Text, AfterValidator(_inside)]
 Module = Annotated[
     str,
     Field(
-        pattern=r"^(builtin:chat|python:[^:\x00]+\.py)$",
-        json_schema_extra=meaning("builtin:chat or python:FILE.py"),
+        pattern=r"^(builtin:chat|python:[^:\x00]+\.py(:[A-Za-z_][A-Za-z0-9_]*)?)$",
+        json_schema_extra=meaning("builtin:chat, python:FILE.py or python:FILE.py:FUNCTION"),
     ),
     AfterValidator(_module),
 ]

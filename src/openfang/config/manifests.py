@@ -6,12 +6,12 @@ What depends on the world (a program, a package, a variable) is not looked at he
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from openfang.config import schema
-from openfang.config.documents import Document, read_document
+from openfang.config.documents import Document, parse_document, read_document
 from openfang.config.fields import Folders, Section
 from openfang.config.manifest_models import Manifest
 from openfang.config.merge import frozen
@@ -41,9 +41,43 @@ def load_manifests(home: Path) -> Mapping[str, Manifest]:
     return reading.manifests
 
 
+def read_manifests(home: Path) -> tuple[Mapping[str, Manifest], tuple[Problem, ...]]:
+    """Read every agent that can be read, and what is wrong with the others."""
+    reading = _read(home)
+    return reading.manifests, tuple(reading.problems)
+
+
+def parse_manifest(text: str, home: Path) -> Manifest:
+    """Read the text of an `agent.toml` that stands in no folder."""
+    path = home / FOLDER / "text" / TOML
+    match parse_document(text, path, TOML):
+        case Problem() as problem:
+            problems = [problem]
+        case document:
+            reading = _Reading(Folders(home=home.absolute(), user=Path.home()))
+            manifest = reading.valid(Manifest, document)
+            if manifest is not None:
+                return manifest
+            problems = reading.problems
+    raise ConfigError("\n".join(map(str, problems)), way_out="openfang agents validate")
+
+
 def check_manifests(home: Path) -> tuple[Problem, ...]:
     """Find everything that is wrong with the agents of a home."""
     return tuple(_read(home).problems)
+
+
+def check_draft(home: Path, draft: Path, file: Path) -> tuple[Problem, ...]:
+    """Find what would be wrong with an agent if `draft` stood in the place of its `file`."""
+    folder = file.parent.name
+    reading = _read(home, without=folder)
+    reading.problems.clear()
+    match read_document(draft, f"{FOLDER}/{folder}/{file.name}"):
+        case Problem() as problem:
+            return (problem,)
+        case document:
+            reading.take(replace(document, path=file))
+            return tuple(reading.problems)
 
 
 def json_schema(file: FileName = TOML) -> dict[str, Any]:
@@ -74,8 +108,13 @@ class _Reading:
     def agent(self, folder: Path) -> None:
         """Read one agent, or note what is wrong with it."""
         document = self.open(folder)
-        manifest = None if document is None else self.manifest(document)
-        if document is None or manifest is None:
+        if document is not None:
+            self.take(document)
+
+    def take(self, document: Document) -> None:
+        """Take the agent that a file describes."""
+        manifest = self.manifest(document)
+        if manifest is None:
             return
         problems = sorted(self.misfits(document, manifest), key=_line)
         self.problems += problems
@@ -137,7 +176,7 @@ class _Reading:
             yield Problem(place, key, what)
 
 
-def _read(home: Path) -> _Reading:
+def _read(home: Path, *, without: str = "") -> _Reading:
     home = home.absolute()
     reading = _Reading(Folders(home=home, user=Path.home()))
     try:
@@ -147,7 +186,8 @@ def _read(home: Path) -> _Reading:
         reading.problems.append(Problem(Place(FOLDER), "", what))
         return reading
     for folder in folders:
-        reading.agent(folder)
+        if folder.name != without:
+            reading.agent(folder)
     return reading
 
 

@@ -15,6 +15,11 @@ _SECRET = re.compile(r"key|token|secret|pass|pwd|auth|credential", re.IGNORECASE
 _DEFAULT: Final = ":-"
 
 
+def wanting(name: str) -> str:
+    """Say that a variable is neither set nor known to be stored."""
+    return f"needs {name}: openfang secrets set {name}"
+
+
 class Refused(Exception):  # noqa: N818 - it reads as what it is
     """An entry that cannot be said in our words; the message says why, after `because`."""
 
@@ -47,7 +52,7 @@ class References:
         if default is not None and name not in self.variables:
             return default
         if name not in self.variables:
-            self._taken.append(f"set the variable {name}")
+            self._taken.append(wanting(name))
         return f"${{{name}}}"
 
     def _value(self, reference: str) -> str:

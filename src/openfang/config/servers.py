@@ -1,9 +1,10 @@
 """`[[mcp_servers]]`: the servers whose tools we call, and what the operator says about them."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from openfang.config.fields import (
     Argument,
@@ -22,6 +23,7 @@ from openfang.config.fields import (
     TrustName,
     Url,
     Variable,
+    meaning,
 )
 
 _TYPE = "A child's standard input and output, or HTTP in either of its two forms."
@@ -38,6 +40,78 @@ class StdioTransport(Section):
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
+Scope = Annotated[
+    str,
+    Field(
+        pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$",
+        json_schema_extra=meaning("a scope without blanks and quotes"),
+    ),
+]
+DocumentUrl = Annotated[
+    str,
+    Field(
+        pattern=r"^https://[^\s/]+/\S+$",
+        json_schema_extra=meaning("an https:// address with a path"),
+    ),
+]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class OAuthSection(Section):
+    """How to sign in to a server that wants it."""
+
+    grant: Literal["authorization_code", "client_credentials"] = Field(
+        default="authorization_code",
+        description="By a person, with `openfang servers login`, or by the client's own right.",
+    )
+    client_id: Text | None = Field(
+        default=None,
+        description="A client that is registered already; unset means that one is registered.",
+    )
+    client_secret: SecretLine | None = Field(
+        default=None, description="That client's secret; `${NAME}` expands."
+    )
+    private_key: SecretText | None = Field(
+        default=None,
+        description="What that client signs with: a key in PEM form, in which `${NAME}` expands, "
+        "or the path of its file, from the home.",
+    )
+    client_metadata_url: DocumentUrl | None = Field(
+        default=None, description="Where a document describes us, for servers that read such."
+    )
+    issuer: Url | None = Field(
+        default=None,
+        description="The only authorization server that is trusted; unset means the one that the "
+        "server names first.",
+    )
+    scopes: tuple[Scope, ...] = Field(
+        default=(), description="What to ask for; empty means what the server asks for."
+    )
+    redirect_port: Port = Field(
+        default=0,
+        description="The port of 127.0.0.1 that a sign-in comes back to; 0 means any that is free.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        proofs = [self.client_secret, self.private_key]
+        given = sum(proof is not None for proof in proofs)
+        by_itself = self.grant == "client_credentials"
+        if (given or by_itself) and self.client_id is None:
+            raise _wrong("client_id beside client_secret, private_key and client_credentials")
+        if by_itself and given != 1:
+            raise _wrong("either client_secret or private_key for client_credentials")
+        if self.private_key is not None and not by_itself:
+            raise _wrong('private_key only with grant = "client_credentials"')
+        if self.client_metadata_url is not None and self.client_id is not None:
+            raise _wrong("either client_id or client_metadata_url")
+        return self
+
+
+def _wrong(what: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "{what}", {"what": what})
+
+
 class HttpTransport(Section):
     """A server at an address; Streamable HTTP is tried first, then legacy SSE, then plain POST."""
 
@@ -46,6 +120,16 @@ class HttpTransport(Section):
     headers: dict[HeaderName, SecretLine] = Field(
         default={}, description="Headers sent with every request; `${NAME}` expands in the values."
     )
+    oauth: OAuthSection | None = Field(
+        default=None,
+        description="How to sign in; unset means by a person, as the server says, where it wants.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if self.oauth is not None and "authorization" in map(str.lower, self.headers):
+            raise _wrong("either oauth or a header Authorization")
+        return self
 
 
 Transport = Annotated[StdioTransport | HttpTransport, Field(discriminator="type")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from pydantic import SecretStr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from openfang.config.fields import Section
     from openfang.config.models import Config
@@ -22,12 +22,44 @@ _USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@]+@")
 _QUERY = re.compile(
     r"([?&][^=&\s#]*(?:key|token|secret|password|signature)[^=&\s#]*=)[^&\s#]+", re.IGNORECASE
 )
+_NAMED = re.compile(r"\A(-{0,2}[\w.-]+)(\s*=\s*|:(?!//)\s*)(.+)\Z", re.DOTALL)
+_SECRET_NAME = re.compile(
+    r"(?:\A|[_.-])(?:key|apikey|token|secret|pass|passwd|password|passphrase|pwd|pat|jwt|dsn|auth|"
+    r"authorization|bearer|cookie|credentials?|signature|connection_string|database_url)\Z",
+    re.IGNORECASE,
+)
 _BARE = re.compile(r"\A[A-Za-z0-9_-]+\Z")
 
 
 def without_credentials(text: str) -> str:
     """Hide the user part and secret parameters of every address in a text."""
     return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
+
+
+def without_secrets(words: Iterable[str]) -> list[str]:
+    """Hide these in the words of a command, and what its options and variables call secret."""
+    shown: list[str] = []
+    awaited = False
+    for word in words:
+        option = word.startswith("-")
+        shown.append(HIDDEN if awaited and not option else _without_secret(word))
+        awaited = option and _names_secret(word)
+    return shown
+
+
+def _without_secret(word: str) -> str:
+    """Read `--name=value`, `NAME=value`, `Name: value`, and a line that a shell would read."""
+    before, rest = "", without_credentials(word)
+    while named := _NAMED.match(rest):
+        name, mark, rest = named.groups()
+        before += name + mark
+        if _names_secret(name):
+            return before + HIDDEN
+    return before + (" ".join(without_secrets(rest.split(" "))) if " " in rest else rest)
+
+
+def _names_secret(name: str) -> bool:
+    return bool(_SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_")))
 
 
 def as_dict(config: Section) -> dict[str, Plain]:
@@ -49,11 +81,17 @@ def _plain(value: object) -> Plain:
     match value:
         case dict():
             table = cast("dict[str, object]", value)
-            return {key: _plain(inner) for key, inner in table.items() if inner is not None}
+            return {key: _member(key, inner) for key, inner in table.items() if inner is not None}
         case list() | tuple():
             return [_plain(inner) for inner in cast("list[object]", value)]
         case _:
             return _scalar(value)
+
+
+def _member(key: str, value: object) -> Plain:
+    if key == "args" and isinstance(value, tuple):
+        return [*without_secrets(map(str, cast("tuple[object, ...]", value)))]
+    return _plain(value)
 
 
 def _scalar(value: object) -> Plain:

@@ -97,12 +97,14 @@ async def open_test_app(
     config: str = "",
     clock: Clock | None = None,
     sources: Iterable[TableSource] = (),
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[OpenApp]:
     """Make a home in `folder` (or open it again), with `config` as its `config.toml`.
 
     The rate limits are raised unless `config` has `[limits]`. Plugin paths count from `folder`.
+    `environ` is the node's environment; of the real one it knows nothing.
     """
-    environ = {"HOME": str(folder)}
+    environ = environ or {"HOME": str(folder)}
     home = await to_thread.run_sync(_made, folder, config, environ)
     async with open_app(home, environ, clock=clock) as parts:
         secret = await to_thread.run_sync(credential, home, environ)

@@ -31,9 +31,12 @@ EXAMPLES = 25
 # What reaches out of the node stays off, whatever is made up as its arguments.
 CONFIG = '[tools]\ndisabled = ["web_fetch", "shell_exec"]\n'
 # Whether these fit is not for the document to say: a tool has a schema of its own, SQL a grammar, a
-# command may not climb, and an integer anywhere in the arguments may need more than 64 bits.
+# command may not climb, a secret has the name of a variable, and an integer anywhere in the
+# arguments may need more than 64 bits.
 JUDGED_FURTHER_IN = {
-    "include-operation-id": ["call_tool", "explain_call", "query_audit", "add_server"],
+    "include-operation-id": [
+        *("call_tool", "explain_call", "query_audit", "add_server", "set_secret")
+    ],
     "checks": {
         "positive_data_acceptance": {
             "expected-statuses": ["2xx", "400", "403", "404", "409", "422"],

@@ -155,8 +155,11 @@ async def test_the_details_tell_who_answered_and_what_was_left_out(node: Live) -
     assert "I will not." in (await server(node, "dead"))["stderr"]
 
 
-async def test_a_refresh_counts_those_that_answered(node: Live) -> None:
-    assert (await node.post(f"{SERVERS}/refresh")).json == {"refreshed": 1}
+async def test_a_refresh_counts_those_that_answered_and_names_the_others(node: Live) -> None:
+    found = (await node.post(f"{SERVERS}/refresh")).json
+    assert found["refreshed"] == 1
+    assert [one["name"] for one in found["failed"]] == ["dead"]
+    assert "exit code" in found["failed"][0]["reason"]
 
 
 async def test_what_is_added_waits_until_it_is_enabled(node: Live) -> None:
@@ -221,6 +224,7 @@ async def test_a_server_that_restarts_is_back_with_its_tools(node: Live) -> None
         ({"transport": {"type": "smtp", "url": "https://x"}}, 422, "body"),
         ({"transport": {"type": "stdio"}}, 422, "body"),
         ({"enabled": True}, 422, "body"),
+        ({"transport": {"type": "http", "url": "https://u:hidden@x.example"}}, 422, "config"),
         ({"env": ["not a name"]}, 422, "body"),
     ],
 )
@@ -282,3 +286,27 @@ async def test_a_bad_file_leaves_the_servers_as_they_are(node: Live) -> None:
     assert "mcp_servers.files: expected one entry of this name" in reply.problem["detail"]
     assert (await server(node, "files"))["state"] == "connected"
     assert (await node.post(SERVERS, NEW)).told == (422, "config")
+
+
+@pytest.mark.requirement("C2.9")
+async def test_a_change_is_not_undone_by_a_reload_that_read_the_file_before(tmp_path: Path) -> None:
+    (tmp_path / "more.toml").write_text(  # which takes a while to read
+        "".join(stdio(f"more-{number}", more="enabled = false") for number in range(200))
+    )
+    config = f'include = ["{tmp_path}/more.toml"]\n' + stdio("asleep", more="lazy = true")
+    done = anyio.Event()
+    async with live(tmp_path / "home", config=config) as node:
+
+        async def reload() -> None:
+            while not done.is_set():
+                assert (await node.post("/api/config/reload")).status == 200
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(reload)
+            for act in ("disable", "enable") * 2:
+                reply = await node.post(f"{SERVERS}/asleep/{act}")
+                assert (reply.status, reply.json["enabled"]) == (200, act == "enable")
+                await node.post("/api/config/reload")  # one that began before has ended by then
+            done.set()
+        found = (await node.get("/api/audit?event=config_reloaded")).json["records"]
+        assert found == []  # a reload never found anything else than what was in force

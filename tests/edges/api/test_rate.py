@@ -26,6 +26,9 @@ TIGHT = "[limits]\ncells_per_minute = 60\nburst = 40\n"
 # What is not named here costs as much as a look at the node's health.
 WORK = {
     ("POST", "/api/tools/{id}/call"): "",
+    ("POST", "/api/agents/{name}/message"): "",
+    ("POST", "/api/agents/{name}/stream"): "",
+    ("GET", "/api/sessions/{id}/export"): "message",
     ("GET", "/api/audit/export"): "message",
     ("GET", "/api/audit/verify"): "message",
     ("POST", "/api/audit/sql"): "message",

@@ -59,6 +59,7 @@ class Endpoint:
     query: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
     body: Schema | None = None
     answers: Mapping[int, Schema | Text | str]
+    streams: Text | None = None
     problems: tuple[int, ...] = ()
     largest: int = MAX_BODY
 

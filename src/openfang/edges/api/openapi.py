@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.edges.api import schemas, servers
+from openfang.edges.api import agents, schemas, servers, sessions
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _ALWAYS = (400, 403, 408, 413, 414, 415, 421, 429, 431, 500, 503)
+_OK = 200
 _WORTH_ANOTHER_TRY = (429, 503)
 _WORDS = {
     202: "A question waits for a person; send the identical call again when it is answered.",
@@ -87,7 +88,12 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {**schemas.COMPONENTS, **servers.COMPONENTS},
+            "schemas": {
+                **schemas.COMPONENTS,
+                **servers.COMPONENTS,
+                **agents.COMPONENTS,
+                **sessions.COMPONENTS,
+            },
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "header": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
@@ -139,6 +145,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         response = _response(status, answer)
         refused = found.get(status, response)
         found[status] = {**response, "content": {**refused["content"], **response["content"]}}
+    if endpoint.streams is not None:
+        kind, schema = _content(endpoint.streams)
+        found[_OK]["content"][kind] = {"schema": schema}
     return {str(status): found[status] for status in sorted(found)}
 
 

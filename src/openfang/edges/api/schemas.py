@@ -7,6 +7,7 @@ from typing import Any
 from openfang.core.calls import Mode, Role
 from openfang.core.ids import Kind
 from openfang.core.keys import EDGES, Answer, Scope
+from openfang.core.telling import KINDS
 from openfang.core.tools import TAGS, Effect, Risk, Trust
 from openfang.safety.sizes import MAX_ARGUMENTS
 
@@ -163,7 +164,7 @@ _VERDICT = whole(
     code=_TEXT,
     way_out=_TEXT,
 )
-_RECEIPT = whole({"start": _COUNT, "end": _COUNT})
+RECEIPT = whole({"start": _COUNT, "end": _COUNT})
 _TOOL = whole(
     {
         "id": _TEXT,
@@ -258,10 +259,14 @@ COMPONENTS: dict[str, Schema] = {
             "content": listed(_OBJECT),
             "structured": {},
             "labels": listed(_TEXT),
-            "audit": or_null(_RECEIPT),
-        }
+            "audit": or_null(RECEIPT),
+        },
+        _meta=_OBJECT,
+        extra=_OBJECT,
     ),
-    "WholeResult": whole({"content": listed(_OBJECT), "structured": {}}),
+    "WholeResult": whole(
+        {"content": listed(_OBJECT), "structured": {}}, meta=_OBJECT, extra=_OBJECT
+    ),
     "Explanation": whole(
         {
             "tool": _TEXT,
@@ -334,6 +339,8 @@ EVENT = whole(
     {"id": _TEXT, "event": one_of("call", "decision", "health", "node"), "data": _TEXT},
     retry=_COUNT,
 )
+
+PROGRESS = whole({"event": one_of(*KINDS, "result", "failure", "problem"), "data": _TEXT})
 
 TOOL_QUERY: dict[str, Schema] = {
     "source": one_of(*(word for kind in Kind for word in (kind.value, kind.source_type))),

@@ -82,8 +82,13 @@ NEW_SERVER = exact(
     "name",
     "transport",
 )
+NEW_SECRET = exact({"value": {"type": "string", "minLength": 1, "maxLength": _LONGEST}}, "value")
 
 _REJECTED = listed(whole({"name": _TEXT, "reason": _TEXT}))
+_LAYERS = {
+    **listed(whole({"name": _TEXT, "active": _FLAG, "detail": _TEXT})),
+    "description": "What holds the running child; empty while none runs, and for an address.",
+}
 _DETAILS = {
     "transport": _OBJECT,
     "timeout_secs": {"type": "number"},
@@ -96,6 +101,7 @@ _DETAILS = {
     "state": one_of("connected", "connecting", "sleeping", "waiting", "failed", "disabled"),
     "last_error": or_null(_TEXT),
 }
+_SECRET = whole({"name": _TEXT, "stored": _FLAG, "in_environment": _FLAG, "servers": listed(_TEXT)})
 _NAMED: dict[str, Schema] = {"name": _TEXT, "health": or_null(_WORD)}
 
 COMPONENTS: dict[str, Schema] = {
@@ -122,14 +128,17 @@ COMPONENTS: dict[str, Schema] = {
             "connected": _FLAG,
             "protocol_version": or_null(_TEXT),
             "server_info": _OBJECT,
+            "layers": _LAYERS,
             "tools": listed(ref("Tool")),
             "rejected_tools": _REJECTED,
             "stderr": listed(_TEXT),
         }
     ),
+    "Secret": _SECRET,
+    "Secrets": page("secrets", ref("Secret")),
     "ServerHealth": {"type": "object", "additionalProperties": _WORD},
     "ServerLog": page("lines", _TEXT),
-    "Refreshed": whole({"refreshed": _COUNT}),
+    "Refreshed": whole({"refreshed": _COUNT, "failed": _REJECTED}),
     "Trial": whole(
         {
             "server": _TEXT,

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from openfang.edges.api.openapi import with_document
-from openfang.edges.api.routes import approvals, audit, keys, mcp, node, specs, tools
+from openfang.edges.api.routes import (
+    agents,
+    approvals,
+    audit,
+    keys,
+    mcp,
+    node,
+    secrets,
+    sessions,
+    specs,
+    tools,
+)
 
 ENDPOINTS = with_document(
     (
         *node.ENDPOINTS,
         *tools.ENDPOINTS,
         *mcp.ENDPOINTS,
+        *agents.ENDPOINTS,
+        *sessions.ENDPOINTS,
         *approvals.ENDPOINTS,
         *specs.ENDPOINTS,
         *keys.ENDPOINTS,
+        *secrets.ENDPOINTS,
         *audit.ENDPOINTS,
     )
 )

@@ -18,6 +18,8 @@ _ACTS = {
     "restart": "Connect to a server anew.",
     "enable": "Accept a server: it is connected, now and at every start.",
     "disable": "Let a server go; its entry stays.",
+    "login": "Connect to a server anew: somebody has signed in to it.",
+    "logout": "Forget the sign-in to a server.",
 }
 
 
@@ -39,7 +41,7 @@ async def _logs(asked: Asked) -> Answer:
 
 
 async def _refresh(asked: Asked) -> Answer:
-    return json_answer({"refreshed": await asked.session.refresh_servers()})
+    return json_answer(await asked.session.refresh_servers())
 
 
 async def _test(asked: Asked) -> Answer:
@@ -93,7 +95,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/mcp/servers/refresh",
         name="refresh_servers",
-        summary="Ask every connected MCP server for its tools again; says how many answered.",
+        summary="Ask the MCP servers for their tools again: how many answered, and who did not.",
         handle=_refresh,
         access=Access.ADMIN,
         body=schemas.NOTHING,

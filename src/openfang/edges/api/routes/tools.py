@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -15,23 +16,41 @@ from openfang.core.ids import Kind
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.tools import Risk
 from openfang.edges.api import schemas
-from openfang.edges.api.endpoint import BY_PIPELINE, Access, Endpoint
+from openfang.edges.api.endpoint import BY_PIPELINE, Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, json_answer
+from openfang.edges.api.progress import streamed, wants_progress
 
 if TYPE_CHECKING:
-    from openfang.edges.api.exchange import Asked, Headers
+    from collections.abc import Callable, Mapping
+
+    from openfang.core.results import Result
+    from openfang.edges.api.exchange import Asked, Headers, Stream
 
 _WAIT = re.compile(rb"(?:\A|[,;\s])wait=([0-9]{1,6})(?:\Z|[,;\s])")
 _LONGEST_WAIT = 600
 _KINDS = {word: kind for kind in Kind for word in (kind.value, kind.source_type)}
 
 
-async def _call(asked: Asked) -> Answer:
-    body = asked.body
-    try:
-        result = await asked.session.call(
-            asked.path["id"], body.get("arguments", {}), _options(body, asked.headers)
+async def _call(asked: Asked) -> Answer | Stream:
+    options, tool = _options(asked.body, asked.headers), asked.path["id"]
+    arguments = asked.body.get("arguments", {})
+    if wants_progress(asked.headers):
+        return await streamed(
+            lambda told: called(asked, tool, arguments, replace(options, progress=told))
         )
+    return await called(asked, tool, arguments, options)
+
+
+async def called(
+    asked: Asked,
+    tool: str,
+    arguments: Mapping[str, Any],
+    options: Options,
+    body: Callable[[Result], dict[str, Any]] = result_body,
+) -> Answer:
+    """Make a call, and answer with what it brought back."""
+    try:
+        result = await asked.session.call(tool, arguments, options)
     except CallFailed as failure:
         return _failure(failure)
     except asyncio.CancelledError:
@@ -41,7 +60,7 @@ async def _call(asked: Asked) -> Answer:
     except UnknownTool:
         asked.node.charge(asked.caller, "call")  # who guesses names pays for it
         raise
-    return json_answer(result_body(result))
+    return json_answer(body(result))
 
 
 def _failure(failure: CallFailed) -> Answer:
@@ -125,7 +144,7 @@ async def _result(asked: Asked) -> Answer:
     return Answer(body=body)
 
 
-_HEADERS = {
+CALL_HEADERS = {
     "X-Admin-Token": "A second credential, for tools that require it.",
     "traceparent": "The W3C trace that the call belongs to.",
     "X-OpenStarry-Trace-ID": "A trace of another system, kept as received.",
@@ -138,10 +157,14 @@ CALL = Endpoint(
     summary="Make a governed call of a tool.",
     handle=_call,
     work=BY_PIPELINE,
-    headers={**_HEADERS, "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202."},
+    headers={
+        **CALL_HEADERS,
+        "Prefer": "`wait=SECONDS`: wait for a person's answer instead of 202.",
+    },
     body=schemas.CALL,
     largest=schemas.LARGEST_CALL,
     answers={200: "Result", 202: "Problem"},
+    streams=Text("text/event-stream", schemas.PROGRESS),
     problems=(403, 404, 422),
 )
 ENDPOINTS = (
@@ -161,7 +184,7 @@ ENDPOINTS = (
         name="explain_call",
         summary="Decide on a call, and do nothing.",
         handle=_explain,
-        headers=_HEADERS,
+        headers=CALL_HEADERS,
         body=schemas.CALL,
         largest=schemas.LARGEST_CALL,
         answers={200: "Explanation"},

@@ -1,0 +1,59 @@
+"""The shapes of conversations with agents, as JSON Schema."""
+
+from __future__ import annotations
+
+from openfang.core.agents import Speaker
+from openfang.core.sessions import CURSOR, FORMATS, MOST_SESSIONS
+from openfang.edges.api.schemas import (
+    Schema,
+    listed,
+    one_of,
+    or_null,
+    page,
+    ref,
+    whole,
+    word,
+)
+
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_MOMENT: Schema = {"type": "string", "format": "date-time"}
+
+SESSIONS_QUERY: dict[str, Schema] = {
+    "agent": word(),
+    "after": {"type": "string", "pattern": CURSOR},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_SESSIONS},
+}
+EXPORT_QUERY: dict[str, Schema] = {"format": one_of(*FORMATS)}
+
+COMPONENTS: dict[str, Schema] = {
+    "Session": whole(
+        {
+            "id": _TEXT,
+            "agent": _TEXT,
+            "caller": _TEXT,
+            "name": _TEXT,
+            "title": _TEXT,
+            "messages": _COUNT,
+            "labels": listed(_TEXT),
+            "created_at": _MOMENT,
+            "updated_at": _MOMENT,
+        }
+    ),
+    "Sessions": {
+        "allOf": [page("sessions", ref("Session")), whole({"after": or_null(_TEXT)})],
+    },
+    "Turn": whole(
+        {
+            "seq": _COUNT,
+            "run": _TEXT,
+            "created_at": _MOMENT,
+            "speaker": one_of(*(speaker.value for speaker in Speaker)),
+            "text": _TEXT,
+            "wishes": listed(whole({"id": _TEXT, "tool": _TEXT, "arguments": {"type": "object"}})),
+            "answers": or_null(_TEXT),
+            "is_error": {"type": "boolean"},
+        }
+    ),
+    "SessionWithTurns": {"allOf": [ref("Session"), whole({"turns": listed(ref("Turn"))})]},
+}

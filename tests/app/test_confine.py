@@ -1,0 +1,84 @@
+"""How a server is confined where its network has to be bridged."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from openfang.app.confine import Confiner
+from openfang.host.chatter import LINES_A_SECOND
+from openfang.host.sandbox import Bridged, Bubblewrap
+from openfang.safety.environment import DEFAULT_PATH
+from openfang.sources.mcp.spec import ServerSpec, Stdio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.requirement("C16.2"), pytest.mark.needs("bwrap")]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short name: that of a socket has to fit into a hundred bytes."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def confiner(folder: Path) -> Confiner:
+    """As on a machine where we cannot make networks ourselves."""
+    tool = Bubblewrap(shutil.which("bwrap") or "", makes_networks=False)
+    return Confiner(folder / "openfang", folder / "user", tool)
+
+
+def server(folder: Path) -> ServerSpec:
+    own = folder / "openfang" / "servers" / "it"
+    environment = {"PATH": DEFAULT_PATH, "HOME": str(own / "home"), "TMPDIR": str(own / "tmp")}
+    return ServerSpec(
+        name="it", reached=Stdio(argv=("true",), cwd=own, environment=environment, sandbox="auto")
+    )
+
+
+async def way_out(folder: Path, stack: AsyncExitStack) -> Path:
+    prepared = await confiner(folder).prepared(server(folder), stack)
+    assert isinstance(prepared.network, Bridged)
+    return prepared.network.unix_socket
+
+
+async def test_two_that_start_one_server_do_not_take_each_others_way_out(folder: Path) -> None:
+    async with AsyncExitStack() as stack:
+        first = await way_out(folder, stack)
+        async with AsyncExitStack() as shorter:
+            second = await way_out(folder, shorter)
+            assert first.parent == second.parent
+            assert first != second
+        await ask(first)
+        assert not await anyio.Path(second).exists()
+
+
+async def ask(way: Path) -> bytes:
+    """Ask for this machine's loopback, which is refused."""
+    async with await anyio.connect_unix(way) as stream:
+        await stream.send(b"CONNECT 127.0.0.1:9 HTTP/1.1\r\nHost: 127.0.0.1:9\r\n\r\n")
+        return await stream.receive()
+
+
+async def test_refusals_do_not_flood_the_log(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "openfang.mcp")
+    with anyio.fail_after(30):
+        async with AsyncExitStack() as stack:
+            way = await way_out(folder, stack)
+            started = anyio.current_time()
+            for _ in range(3 * LINES_A_SECOND):
+                assert b" 403 " in await ask(way)
+            seconds = int(anyio.current_time() - started) + 2
+    told = [line for line in caplog.messages if line.startswith("it was kept from 127.0.0.1: ")]
+    assert LINES_A_SECOND <= len(told) <= min(seconds, 3) * LINES_A_SECOND
