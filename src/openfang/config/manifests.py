@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from openfang.config import schema
+from openfang.config.builtins import mistaken
 from openfang.config.documents import Document, parse_document, read_document
 from openfang.config.fields import Folders, Section
 from openfang.config.manifest_models import Manifest
@@ -155,6 +156,10 @@ class _Reading:
     def misfits(self, document: Document, manifest: Manifest) -> Iterator[Problem]:
         """Check what a manifest cannot tell alone: where it stands, and who else is there."""
         yield from self.misnamed(document, manifest.name)
+        for grant in manifest.capabilities.tools:
+            if what := mistaken(grant):
+                key = ("capabilities", "tools")
+                yield Problem(document.place(key), ".".join(key), what)
         if manifest.workspace and not _apart(Path(manifest.workspace), self.folders.home):
             what = (
                 "expected a folder inside the home's workspaces, or apart from the home, "
