@@ -12,10 +12,12 @@ import pytest
 from openfang.core.agents import Ended, Made, Wanted, Words
 from openfang.core.calls import Grants, Role
 from openfang.core.errors import CallRefused, UnknownTool
-from openfang.testing import OpenApp, open_test_app
+from openfang.core.ids import Kind
+from openfang.core.tools import Risk
+from openfang.testing import OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     from openfang.app.agents import Agents
@@ -191,3 +193,32 @@ async def test_who_may_not_see_an_agent_cannot_call_it(tmp_path: Path) -> None:
         stranger = replace(app.caller, id="key:stranger", role=Role.USER, grants=grants)
         with pytest.raises(CallRefused):
             await app.invoke(app.make("agent:assistant", {"message": "hi"}, caller=stranger))
+
+
+async def test_an_agent_hands_foreign_tools_only_addresses_that_it_is_granted(
+    tmp_path: Path,
+) -> None:
+    program = """
+async def run(message, context):
+    try:
+        return (await context.call("mcp:far:get_page", {"url": message})).text
+    except context.Refused as refused:
+        return f"refused: {refused}"
+"""
+    grants = '[capabilities]\ntools = ["mcp:*"]\nnetwork = ["*.example.org"]\n'
+    put(tmp_path, "reader", grants, program)
+
+    async def page(arguments: Mapping[str, Any]) -> str:
+        return f"page {arguments['url']}"
+
+    facts = {"risk": Risk.LOW, "tags": frozenset[str]()}
+    source = TableSource(Kind.MCP, "far", {"get_page": (facts, page)})
+    async with node(tmp_path) as (app, _):
+        app.add(source)
+        near = await say(app, "reader", "https://docs.example.org/a")
+        far = await say(app, "reader", "https://example.net/a")
+        person = await app.call("mcp:far:get_page", url="https://example.net/a")
+
+    assert near == "page https://docs.example.org/a"
+    assert "Host example.net is not covered by the network grants of agent:reader" in far
+    assert person.text == "page https://example.net/a"

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from openfang.core.calls import Call, Mode
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
+from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool, Trust
+from openfang.safety.urls import AddressRefused, host_granted, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,14 +143,41 @@ class TrustGate:
 
 @dataclass(frozen=True, slots=True)
 class GrantGate:
-    """What a tool would do with its arguments is granted; `checks` are by tool id."""
+    """What a tool would do with its arguments is granted; `checks` are by tool id.
+
+    An agent that hands an address to somebody else's tool needs a grant for its host.
+    """
 
     checks: Mapping[str, Callable[[Call], Deny | None]]
     name: str = "grants"
 
     def check(self, tool: Tool, call: Call) -> Decision:
         check = self.checks.get(tool.id)
-        return (check(call) if check else None) or ALLOW
+        if check is not None:
+            return check(call) or ALLOW
+        if call.caller.grants.agents is None or tool.kind in _OURS:
+            return ALLOW
+        return _beyond_network(tool, call) or ALLOW
+
+
+def _beyond_network(tool: Tool, call: Call) -> Deny | None:
+    """Find an address among the arguments that choose where, whose host is not granted."""
+    for name in _PLACES.union(tool.sink.targets) & call.arguments.keys():
+        try:
+            target = parse_target(str(call.arguments[name]))
+        except AddressRefused:
+            continue  # no address
+        if not host_granted(target, call.caller.grants.network):
+            return Deny(
+                f"Host {target.host} is not covered by the network grants of {call.caller.id}",
+                "network_not_granted",
+                f'network = ["{target.host}"] in its manifest',
+            )
+    return None
+
+
+_OURS = frozenset({Kind.BUILTIN, Kind.AGENT})
+_PLACES = frozenset({"url", "uri", "href", "link", "endpoint", "address", "base_url"})
 
 
 def standard_gates(
