@@ -171,7 +171,7 @@ async def test_an_agent_that_was_removed_ends_and_the_others_stay(tmp_path: Path
     async with stage(tmp_path) as on:
         specs = [on.agent("async def run(message): return 1", name=name) for name in ("a", "b")]
         for spec in specs:
-            await on.programs.warm_up(spec)
+            assert await on.answer(spec) == "1"
         gone, stays = warm(on, "a"), warm(on, "b")
         on.programs.retain({"b"})
         with anyio.fail_after(5):

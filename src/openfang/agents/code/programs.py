@@ -61,10 +61,6 @@ class CodePrograms:
             Order(spec=spec, incoming=incoming, call=call, told=told, ask=self.ask)
         )
 
-    async def warm_up(self, spec: AgentSpec) -> None:
-        """Start an agent's process before anybody needs it."""
-        await (await self._keeper(spec.name)).warm(spec)
-
     def retain(self, names: Collection[str]) -> None:
         """Keep these agents alone; the others finish what they are at, and end."""
         for name in [name for name in self._keepers if name not in names]:
