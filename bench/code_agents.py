@@ -12,6 +12,7 @@ from openfang.agents.code.programs import CodePrograms
 from openfang.agents.ports import Incoming
 from openfang.agents.spec import AgentSpec, Program
 from openfang.app.confine import Confiner
+from openfang.core.errors import CallRefused
 from openfang.core.results import text_result
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ async def _echo(wish: Wish) -> Result:
     return text_result(wish.tool)
 
 
+async def _nobody(question: str) -> str:
+    raise CallRefused(question, rule="nobody_to_ask")
+
+
 def _silent(told: Told) -> None:
     del told
 
@@ -64,7 +69,7 @@ async def _measured(programs: CodePrograms, home: Path) -> Sequence[Figure]:
     said = Incoming(message="hello", session="s", run="r")
 
     async def ask(name: str) -> None:
-        await programs.answer(agents[name], said, call=_echo, told=_silent)
+        await programs.answer(agents[name], said, call=_echo, ask=_nobody, told=_silent)
 
     await ask("b")  # the machine's sandbox is tried once
     with Stopwatch() as start:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from openfang.core.progress import Told
 
 _PROMPTS = Path(__file__).parent.parent / "tests" / "data" / "planner" / "prompts.json"
-_DESTRUCTIVE = frozenset({"delete_file", "drop_table"})
+_DESTRUCTIVE = frozenset({"delete_file", "drop_table", "agent_kill"})
 _STEPS = 400
 _ASSISTANT = """
 name = "assistant"
 [capabilities]
 tools = ["builtin:system_time"]
+[resources]
+max_tool_calls_per_minute = 100000
 """
 
 
@@ -37,13 +39,35 @@ def held_out(prompt: str) -> bool:
     return sha256(f"openfang-planner-1:{prompt}".encode()).digest()[-1] % 2 == 0
 
 
-def _score(planner: Planner, prompts: list[dict[str, Any]]) -> tuple[float, float, int]:
+def planners(data: dict[str, Any]) -> dict[str, Planner]:
+    """The planner with each set of tools that prompts are asked among."""
+    tools = [Offer(one["name"], one["description"], one["inputSchema"]) for one in data["tools"]]
+    builtins = [
+        Offer(one["name"], one["description"], one["inputSchema"], changes=one["changes"])
+        for one in data["builtins"]
+    ]
+    deleting = [one for one in tools if one.name == "delete_file"]
+    deleting += [one for one in builtins if not one.name.startswith("agent_")]
+    return {
+        "tools": Planner(tools),
+        "builtins": Planner(builtins),
+        "assistant": Planner([one for one in builtins if one.name in data["assistant"]]),
+        "deleting": Planner(deleting),
+    }
+
+
+def _planned(known: dict[str, Planner], one: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    planned = known[one.get("among", "tools")].plan(one["prompt"])
+    if isinstance(planned, Planned):
+        return planned.offer.name, dict(planned.arguments)
+    return None, {}
+
+
+def _score(known: dict[str, Planner], prompts: list[dict[str, Any]]) -> tuple[float, float, int]:
     """Right tools, exact calls, and what nobody asked for."""
     tools = exact = uninvited = 0
     for one in prompts:
-        planned = planner.plan(one["prompt"])
-        tool = planned.offer.name if isinstance(planned, Planned) else None
-        arguments = dict(planned.arguments) if isinstance(planned, Planned) else {}
+        tool, arguments = _planned(known, one)
         tools += tool == one["tool"]
         exact += (tool, arguments) == (one["tool"], one["arguments"])
         uninvited += tool is not None and (
@@ -54,19 +78,18 @@ def _score(planner: Planner, prompts: list[dict[str, Any]]) -> tuple[float, floa
 
 def _scores() -> list[Figure]:
     data = json.loads(_PROMPTS.read_text())
-    offers = [Offer(one["name"], one["description"], one["inputSchema"]) for one in data["tools"]]
-    planner = Planner(offers)
+    known = planners(data)
     found: list[Figure] = []
     for name, held in (("mended by", False), ("held out", True)):
         prompts = [one for one in data["prompts"] if held_out(one["prompt"]) is held]
-        tools, exact, uninvited = _score(planner, prompts)
+        tools, exact, uninvited = _score(known, prompts)
         beside = f"{len(prompts)} prompts, {uninvited} uninvited"
         found.append(
             Figure(f"planner, {name}: right tool", tools, "%", 90, at_most=False, beside=beside)
         )
         found.append(Figure(f"planner, {name}: exact call", exact, "%", 75, at_most=False))
     prompts = [one["prompt"] for one in data["prompts"]]
-    cost = cpu_per(5, lambda: [planner.plan(prompt) for prompt in prompts]) / len(prompts)
+    cost = cpu_per(5, lambda: [known["tools"].plan(prompt) for prompt in prompts]) / len(prompts)
     return [*found, Figure("planner: a plan among 18 tools", cost / 1e3, "ms", 3)]
 
 
@@ -75,7 +98,7 @@ async def _step(app: OpenApp) -> float:
     before = cpu_seconds()
     for number in range(_STEPS):
         call = app.make("agent:assistant", {"message": "what time is it?", "session": f"s{number}"})
-        await app.invoke(call)
+        assert (await app.invoke(call)).text.startswith("20")
     return (cpu_seconds() - before) / (2 * _STEPS) * 1e3
 
 

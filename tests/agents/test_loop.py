@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
+from openfang.agents.compact import size
 from openfang.agents.history import resumed, trimmed, unanswered
 from openfang.agents.loop import Budget, Run
 from openfang.agents.planner.model import PlannerModel
@@ -143,12 +144,51 @@ async def test_reads_run_side_by_side_and_effects_in_order() -> None:
         return text_result(wish.id)
 
     wishes: list[Said] = [_wish(1), _wish(2), _wish(3, "file_write"), _wish(4, "file_write")]
-    run, journal, _ = _run(Script(wishes), call)
+    model = Script(wishes)
+    run, journal, _ = _run(model, call)
     with anyio.fail_after(5):
         await run.answer()
 
     assert order[2:] == ["w3", "w4"]
-    assert [turn.answers for turn in journal.turns[1:5]] == ["w1", "w2", "w3", "w4"]
+    assert [turn.answers for turn in journal.turns[1:5]] == ["w2", "w1", "w3", "w4"]
+    assert [turn.answers for turn in model.prompts[1].messages[2:]] == ["w1", "w2", "w3", "w4"]
+
+
+async def test_a_result_is_kept_as_soon_as_it_is_there() -> None:
+    async def call(wish: Wish) -> Result:
+        if wish.id == "w1":
+            await anyio.sleep_forever()
+        return text_result(wish.id)
+
+    run, journal, _ = _run(Script([_wish(1), _wish(2)]), call, budget=Budget(seconds=0.2))
+    with anyio.fail_after(5):
+        await run.answer()
+
+    assert [turn.answers for turn in journal.turns] == ["", "w2"]
+
+
+async def test_agents_are_called_one_after_the_other_whatever_their_tags_say() -> None:
+    under_way: list[str] = []
+
+    async def call(wish: Wish) -> Result:
+        assert not under_way
+        under_way.append(wish.id)
+        await anyio.lowlevel.checkpoint()
+        under_way.clear()
+        return text_result("done")
+
+    agent = replace(_tool("b"), kind=Kind.AGENT)
+    send = replace(_tool("agent_send"), hands_on=True)
+    assert not agent.only_reads
+    assert not send.only_reads
+    run, _, heard = _run(
+        Script([_wish(1, "b"), _wish(2, "b"), _wish(3, "agent_send"), _wish(4, "agent_send")]),
+        call,
+    )
+    run.tools = lambda: (agent, send)
+    await run.answer()
+
+    assert [one.outcome for one in heard if isinstance(one, Made)] == ["ok"] * 4
 
 
 async def test_a_refused_call_comes_back_as_a_result_that_says_why() -> None:
@@ -196,6 +236,73 @@ async def test_time_ends_a_run_whatever_it_waits_for() -> None:
     run, _, _ = _run(Script([_wish(1)]), never, budget=Budget(seconds=0.05))
     with anyio.fail_after(5):
         assert (await run.answer()).ending is Ending.TIME
+
+
+async def test_what_was_said_until_time_was_up_is_in_the_answer() -> None:
+    class Slow(Script):
+        async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
+            del prompt
+            yield Words("Let me ")
+            await anyio.sleep_forever()
+
+    run, _, _ = _run(Slow(), _say_path, budget=Budget(seconds=0.05))
+    with anyio.fail_after(5):
+        ended = await run.answer()
+
+    assert ended.answer == "Let me \n\nI stopped: the run has no more time left."
+
+
+async def test_a_model_that_breaks_ends_the_run_as_failed() -> None:
+    class Broken(Script):
+        async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
+            del prompt
+            yield Words("I think ")
+            raise ZeroDivisionError
+
+    run, _, heard = _run(Broken(), _say_path)
+    ended = await run.answer()
+
+    assert ended.ending is Ending.FAILED
+    assert ended.answer == "I think \n\nI stopped: the model failed."
+    assert heard[-1] == ended
+
+
+async def test_a_model_is_asked_again_as_often_as_its_rounds() -> None:
+    model = Script([_wish(1)], [Words("It is one.")])
+    run, _, _ = _run(model, _say_path, budget=Budget(rounds=1))
+
+    assert (await run.answer()).answer == "It is one."
+
+
+@pytest.mark.parametrize(
+    ("budget", "ending"),
+    [(Budget(tokens=100), Ending.TOKENS), (Budget(cost_usd=1.0), Ending.COST)],
+)
+async def test_what_was_used_before_counts(budget: Budget, ending: Ending) -> None:
+    model = Script([Words("hello")])
+    run, _, _ = _run(model, _say_path, budget=budget)
+    run.spent = Usage(input_tokens=90, output_tokens=10, cost_usd=1.0)
+    ended = await run.answer()
+
+    assert ended.ending is ending
+    assert model.prompts == []
+
+
+async def test_a_long_run_is_asked_within_the_window_and_kept_whole() -> None:
+    async def long(_: Wish) -> Result:
+        return text_result("long " * 10_000)
+
+    rounds: list[list[Said]] = [[_wish(number)] for number in range(20)]
+    model = Script(*rounds)
+    run, journal, _ = _run(model, long)
+    run.window, run.max_tokens = 20_000, 1000
+    assert (await run.answer()).answer == "done"
+
+    sizes = [size(prompt.messages) for prompt in model.prompts]
+    assert len(sizes) == 21
+    assert max(sizes) <= 19_000
+    assert all(prompt.messages[0].text == "read 1.txt" for prompt in model.prompts)
+    assert {len(turn.text) for turn in journal.turns if turn.answers} == {50_000}
 
 
 async def test_a_run_that_goes_on_makes_what_is_left_and_repeats_nothing() -> None:

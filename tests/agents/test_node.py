@@ -134,7 +134,7 @@ async def run(message, context):
         put(tmp_path, name, program="async def run(message, context):\n    return 'hello'\n")
     async with node(tmp_path) as (app, _):
         assert await say(app, "a", "b1") == "hello"
-        assert await say(app, "a", "c") == "Error: Unknown tool: agent:c (openfang tools list)"
+        assert await say(app, "a", "c") == "Error: Unknown tool: agent:c (openfang agents list)"
 
 
 @pytest.mark.requirement("C6.6")

@@ -10,7 +10,7 @@ from openfang.core.calls import Call, Caller
 from openfang.core.ids import Kind
 from openfang.core.tools import Tool
 from openfang.core.trace import Chain, new_chain, read_chain
-from openfang.guard.recursion import ChainLimits, Chains, ChainState, Trip, check
+from openfang.guard.recursion import RUN_RESTS, ChainLimits, Chains, ChainState, Trip, check
 
 LIMITS = ChainLimits()
 
@@ -224,3 +224,17 @@ def test_looking_counts_nothing() -> None:
     for _ in range(10):
         assert rule(chains.look(looping, tool, 0.0)) == "reentry"
     assert chains.size == 0
+
+
+@pytest.mark.requirement("C8.3", "C10.1")
+def test_a_run_that_has_rested_begins_to_count_anew() -> None:
+    chains = Chains(ChainLimits(tool_calls=2))
+    times = (0.0, 1.0, 2.0, 0.5 + RUN_RESTS, 1.5 + RUN_RESTS)
+    trips: list[str | None] = []
+    for now in times:
+        call = call_of(plain(), run="session")
+        trip = chains.enter(call, plain(), now)
+        trips.append(rule(trip))
+        if trip is None:
+            chains.leave(call)
+    assert trips == [None, None, "run_budget", "run_budget", None]

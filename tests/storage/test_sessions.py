@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Wish
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
 from openfang.storage import agent_runs, sessions
-from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.database import Database, open_home
 from openfang.storage.sessions import SessionStore, title
 
@@ -271,7 +272,10 @@ def test_what_json_has_no_word_for_is_replaced_and_the_rest_is_kept() -> None:
 
 def begun(database: Database, *, process: str = "p") -> SessionSummary:
     one = summary(1)
-    write(database, sessions.insert(one), agent_runs.begin("r", one.id, process, Labels.PII, 1))
+    beginning = Beginning(
+        run="r", session=one.id, process=process, labels=Labels.PII, origin="{}", now=1
+    )
+    write(database, sessions.insert(one), *agent_runs.begin(beginning))
     write(database, *sessions.say(one.id, "r", said("go"), 1))
     write(database, agent_runs.call("r", Wish(id="w", tool="t")))
     return one
@@ -282,7 +286,7 @@ def test_a_run_is_under_way_until_it_ends(database: Database) -> None:
     store = AgentRunStore(database)
     (run,) = store.under_way()
     assert (run.session, run.agent, run.caller) == (one.id, one.agent, one.caller)
-    assert (run.labels, run.process, run.taken) == (Labels.PII, "p", 0)
+    assert (run.labels, run.process, run.taken, run.origin) == (Labels.PII, "p", 0, "{}")
     assert store.begun("r") == {"w"}
     ended = Ended(answer="there", ending=Ending.COST, usage=Usage(requests=2, cost_usd=0.5))
     write(database, *agent_runs.end("r", ended, 9))
@@ -295,6 +299,24 @@ def test_a_run_is_under_way_until_it_ends(database: Database) -> None:
             9,
         )
     ]
+
+
+def test_what_agents_used_lately_is_added_up(database: Database) -> None:
+    one = begun(database)
+    usage = Usage(requests=2, input_tokens=30, output_tokens=12, cost_usd=0.5)
+    write(database, *agent_runs.end("r", Ended(answer="", usage=usage), 9))
+    store = AgentRunStore(database)
+    assert store.used([one.agent, "another"], 1) == usage
+    assert store.used([one.agent], 2) == store.used(["another"], 1) == Usage()
+
+
+def test_two_runs_do_not_begin_in_one_session(database: Database) -> None:
+    one = begun(database, process="here")
+    again = Beginning(run="r2", session=one.id, process="there", labels=Labels.NONE, now=2)
+    with pytest.raises(sqlite3.IntegrityError):
+        write(database, *agent_runs.begin(again))
+    write(database, *agent_runs.begin(again, ["here"]))
+    assert [run.id for run in AgentRunStore(database).under_way()] == ["r", "r2"]
 
 
 def test_what_is_deleted_is_gone_from_every_table(database: Database) -> None:

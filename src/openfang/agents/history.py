@@ -32,7 +32,7 @@ def paired(history: Iterable[Message]) -> list[Message]:
     open_calls: dict[str, Wish] = {}
     for message in history:
         if message.speaker is not Speaker.TOOL:
-            kept += [_lost(wish) for wish in open_calls.values()]
+            kept += [lost(wish) for wish in open_calls.values()]
             kept.append(message)
             open_calls = {wish.id: wish for wish in message.wishes}
         elif open_calls.pop(message.answers, None):
@@ -54,16 +54,17 @@ def trimmed(history: Sequence[Message], most: int) -> list[Message]:
 
 def closed(history: Sequence[Message]) -> list[Message]:
     """Answer what an earlier run left open, before anything else is said."""
-    return [*history, *(_lost(wish) for wish in unanswered(history))]
+    return [*history, *(lost(wish) for wish in unanswered(history))]
 
 
 def resumed(
     history: Sequence[Message], begun: frozenset[str], safe: Callable[[Wish], bool]
 ) -> list[Message]:
     """Answer in place of a process that died: what it had begun and may not be repeated."""
-    lost = [wish for wish in unanswered(history) if wish.id in begun and not safe(wish)]
-    return [*history, *map(_lost, lost)]
+    open_calls = [wish for wish in unanswered(history) if wish.id in begun and not safe(wish)]
+    return [*history, *map(lost, open_calls)]
 
 
-def _lost(wish: Wish) -> Message:
+def lost(wish: Wish) -> Message:
+    """Answer in place of a call of which nobody knows what came."""
     return Message(speaker=Speaker.TOOL, text=_LOST, answers=wish.id, is_error=True)

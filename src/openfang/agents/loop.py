@@ -5,12 +5,14 @@ Everything that is said is in the journal before anything follows from it.
 
 from __future__ import annotations
 
+import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
+from openfang.agents.compact import fitted, size
 from openfang.agents.history import unanswered
 from openfang.core.agents import (
     Ended,
@@ -26,14 +28,19 @@ from openfang.core.agents import (
     Wish,
     Words,
 )
-from openfang.core.errors import CallFailed, CallRefused, OpenFangError
+from openfang.core.calls import UNBOUNDED, Bounds
+from openfang.core.errors import CallFailed, CallRefused, OpenFangError, Parked
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
-    from openfang.core.agents import Model
+    from openfang.core.agents import Model, Said
     from openfang.core.results import Receipt, Result
     from openfang.core.tools import Tool
+
+
+_log = logging.getLogger("openfang.agents")
+N = TypeVar("N", int, float)
 
 
 class Journal(Protocol):
@@ -50,25 +57,38 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may use up; 0 and None are no bound."""
+    """What a run may use up, and how often its model is asked again; 0 and None are no bound."""
 
     rounds: int = 50
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float | None = None
     at_once: int = 8
+    bounds: Bounds = UNBOUNDED
 
 
 def smaller(one: Budget, other: Budget) -> Budget:
     """The tighter of two budgets, each of its bounds for itself."""
-    seconds = [bound for bound in (one.seconds, other.seconds) if bound is not None]
     return Budget(
         rounds=min(one.rounds, other.rounds),
         tokens=int(_tighter(one.tokens, other.tokens)),
         cost_usd=_tighter(one.cost_usd, other.cost_usd),
-        seconds=min(seconds, default=None),
+        seconds=_least(one.seconds, other.seconds),
         at_once=min(one.at_once, other.at_once),
+        bounds=_narrower(one.bounds, other.bounds),
     )
+
+
+def _narrower(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(
+        tool_calls=_least(one.tool_calls, other.tool_calls),
+        calls_per_minute=_least(one.calls_per_minute, other.calls_per_minute),
+        tool_seconds=_least(one.tool_seconds, other.tool_seconds),
+    )
+
+
+def _least(*bounds: N | None) -> N | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _tighter(one: float, other: float) -> float:
@@ -77,7 +97,10 @@ def _tighter(one: float, other: float) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One message and all that follows from it. `history` ends with what is to be answered."""
+    """One message and all that follows from it. `history` ends with what is to be answered.
+
+    `spent` is what was used up before; `window` is what the model can read, in tokens.
+    """
 
     model: Model
     system: str
@@ -89,65 +112,93 @@ class Run:
     budget: Budget = Budget()
     max_tokens: int = 4096
     temperature: float = 0.7
+    spent: Usage = field(default=Usage())
+    window: int = 0
     usage: Usage = field(default=Usage(), init=False)
+    _words: list[str] = field(default_factory=list[str], init=False)
 
     async def answer(self) -> Ended:
         """Run to the end. What the model or a tool gets wrong ends up in the answer."""
-        text = ""
+        ending = Ending.TIME
         with anyio.move_on_after(self.budget.seconds):
-            await self._finish_calls()
-            for _ in range(self.budget.rounds):
-                message = await self._ask()
-                text = message.text
-                if not message.wishes:
-                    return self._ended(text, Ending.ANSWERED)
-                if ending := self._spent():
-                    await self._leave(message.wishes)
-                    return self._ended(text, ending)
-                await self._make_all(message.wishes)
-            return self._ended(text, Ending.STEPS)
-        return self._ended(text, Ending.TIME)
-
-    def _ended(self, text: str, ending: Ending) -> Ended:
-        ended = Ended(answer=text or _WORDS[ending], ending=ending, usage=self.usage)
+            ending = await self._to_its_end()
+        text = parting("".join(self._words), ending)
+        ended = Ended(answer=text, ending=ending, usage=self.usage)
         self.told(ended)
         return ended
 
-    def _spent(self) -> Ending | None:
-        budget = self.budget
-        if budget.tokens and self.usage.tokens >= budget.tokens:
+    async def _to_its_end(self) -> Ending:
+        if ending := self._over():
+            return ending
+        await self._finish_calls()
+        for left in range(self.budget.rounds, -1, -1):
+            try:
+                message = await self._ask()
+            except _ModelFailed:
+                return Ending.FAILED
+            if not message.wishes:
+                return Ending.ANSWERED
+            if ending := self._over() or (None if left else Ending.STEPS):
+                await self._leave(message.wishes)
+                return ending
+            await self._make_all(message.wishes)
+        return Ending.STEPS
+
+    def _over(self) -> Ending | None:
+        budget, used = self.budget, self.spent + self.usage
+        if budget.tokens and used.tokens >= budget.tokens:
             return Ending.TOKENS
-        if budget.cost_usd and self.usage.cost_usd >= budget.cost_usd:
+        if budget.cost_usd and used.cost_usd >= budget.cost_usd:
             return Ending.COST
         return None
 
     async def _ask(self) -> Message:
         prompt = Prompt(
             system=self.system,
-            messages=tuple(self.history),
+            messages=tuple(fitted(self.history, self._room())),
             tools=self.tools(),
             max_tokens=self.max_tokens,
             temperature=self.temperature,
         )
-        words: list[str] = []
         wishes: list[Wish] = []
-        async with aclosing(self.model.answer(prompt)) as answer:
+        self._words.clear()
+        async with aclosing(self._thought(prompt)) as answer:
             async for said in answer:
                 match said:
                     case Words(text):
-                        words.append(text)
+                        self._words.append(text)
                         self.told(said)
                     case Wanted(wish):
                         wishes.append(wish)
                         self.told(said)
                     case Spent(usage):
                         self.usage += usage
-        message = Message(speaker=Speaker.AGENT, text="".join(words), wishes=tuple(wishes))
+        text = "".join(self._words)
+        message = Message(speaker=Speaker.AGENT, text=text, wishes=tuple(wishes))
         await self._say(message)
         return message
 
+    async def _thought(self, prompt: Prompt) -> AsyncGenerator[Said]:
+        """Ask the model. What it breaks with ends the run, and is for the log."""
+        try:
+            async with aclosing(self.model.answer(prompt)) as answer:
+                async for said in answer:
+                    yield said
+        except Exception as error:
+            _log.exception("The model %s failed", self.model.name)
+            raise _ModelFailed from error
+
+    def _room(self) -> int:
+        """What of the window is for the conversation; at least a quarter of it."""
+        if not self.window:
+            return 0
+        system = size([Message(speaker=Speaker.USER, text=self.system)])
+        return max(self.window - system - self.max_tokens, self.window // 4)
+
     async def _say(self, message: Message) -> None:
-        await self.journal.said(message)
+        """Keep a turn: also if the run is being ended, or it would be kept and not known here."""
+        with anyio.CancelScope(shield=True):
+            await self.journal.said(message)
         self.history.append(message)
 
     async def _finish_calls(self) -> None:
@@ -160,18 +211,17 @@ class Run:
         """Make reads side by side, and what has an effect in the order in which it was wanted."""
         known = {name: tool for tool in self.tools() for name in (tool.wire_name, tool.id)}
         for group in _groups(wishes, known):
-            for message in await self._side_by_side(group):
-                await self._say(message)
+            await self._side_by_side(group)
 
-    async def _side_by_side(self, wishes: Sequence[Wish]) -> list[Message]:
-        made: dict[str, Message] = {}
+    async def _side_by_side(self, wishes: Sequence[Wish]) -> None:
+        """Make them at once; each result is kept as it comes."""
         failures: list[OpenFangError] = []
         slots = anyio.Semaphore(self.budget.at_once)
 
         async def make(wish: Wish) -> None:
             async with slots:
                 try:
-                    made[wish.id] = await self._make(wish)
+                    await self._say(await self._make(wish))
                 except OpenFangError as failure:
                     failures.append(failure)
 
@@ -179,8 +229,7 @@ class Run:
             for wish in wishes:
                 tasks.start_soon(make, wish)
         if failures:
-            raise failures[0]  # it could not be kept that a call begins: the run ends here
-        return [made[wish.id] for wish in wishes]
+            raise failures[0]  # what could not be kept did not happen: the run ends here
 
     async def _make(self, wish: Wish) -> Message:
         """Make one call; a refusal is a result that says why."""
@@ -190,6 +239,8 @@ class Run:
             result = await self.call(wish)
         except CallFailed as failure:
             outcome, text, receipt = "error", _sentence(failure), failure.receipt
+        except Parked as question:
+            outcome, text = "parked", _sentence(question)
         except CallRefused as refusal:
             outcome, text = "refused", _sentence(refusal)
         else:
@@ -211,7 +262,7 @@ def _groups(wishes: Sequence[Wish], known: dict[str, Tool]) -> Iterator[list[Wis
     group: list[Wish] = []
     for wish in wishes:
         tool = known.get(wish.tool)
-        if tool is not None and not tool.effects:
+        if tool is not None and tool.only_reads:
             group.append(wish)
             continue
         if group:
@@ -227,11 +278,20 @@ def _sentence(error: OpenFangError) -> str:
     return f"Error: {error.message}{way_out}"
 
 
+class _ModelFailed(Exception):  # noqa: N818 - it reads as what it is
+    """The model broke; why stands in the log."""
+
+
+def parting(said: str, ending: Ending) -> str:
+    """The last words of a run: what it had said, and why there is no more of it."""
+    return "\n\n".join(filter(None, (said, _WORDS[ending])))
+
+
 _WORDS = {
     Ending.ANSWERED: "",
     Ending.STEPS: "I stopped: the run has no more steps left.",
-    Ending.TOKENS: "I stopped: the run has used up its tokens.",
-    Ending.COST: "I stopped: the run has used up its money.",
+    Ending.TOKENS: "I stopped: the tokens of this hour are used up.",
+    Ending.COST: "I stopped: the money of this hour is used up.",
     Ending.TIME: "I stopped: the run has no more time left.",
     Ending.REJECTED: "I do not do that.",
     Ending.FAILED: "I stopped: the model failed.",

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec, Mind
-    from openfang.core.agents import Ended, Message, Model, Wish
+    from openfang.core.agents import Ended, Message, Model, Usage, Wish
     from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.labels import Labels
     from openfang.core.ports import Clock
@@ -30,15 +30,32 @@ class Conversation:
     labels: Labels
 
 
+class Busy(Exception):  # noqa: N818 - it reads as what it is
+    """A run of another process is under way in the session."""
+
+
 class Sessions(Protocol):
     """Conversations, one for each agent, caller and name. What returned is durable."""
 
-    async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
-        """Find a session, or begin one; of its messages the last, cut where a person speaks."""
+    async def find(self, agent: str, caller: str, name: str) -> str:
+        """Find a session by its name or its own id, or begin one, and give its id."""
         ...
 
-    async def begin(self, session: str, run: str, message: Message, labels: Labels) -> None:
-        """Begin a run with what was said to the agent, and the labels that it came with."""
+    async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
+        """Open one; of its messages the last, cut where a person speaks."""
+        ...
+
+    async def begin(
+        self, session: str, run: str, message: Message, labels: Labels, *, origin: str = ""
+    ) -> None:
+        """Begin a run with what was said to the agent, and the labels that it came with.
+
+        `Busy` while another process has a run there.
+        """
+        ...
+
+    def used(self, agents: Collection[str]) -> Usage:
+        """Add up what these agents have used in the last hour."""
         ...
 
     async def said(self, session: str, run: str, message: Message) -> None:
@@ -80,6 +97,7 @@ class Programs(Protocol):
         incoming: Incoming,
         *,
         call: Callable[[Wish], Awaitable[Result]],
+        ask: Callable[[str], Awaitable[str]],
         told: Listener,
     ) -> Ended:
         """Hand a message to the agent's program and wait for its answer."""
@@ -99,4 +117,6 @@ class Around:
     programs: Programs
     clock: Clock
     safe: Callable[[Wish], bool]
+    spent: Callable[[AgentSpec], Usage]
     interrupted: Mapping[str, Interrupted]
+    client_known: Callable[[str], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,24 +12,24 @@ from typing import TYPE_CHECKING, Final
 from anyio import to_thread
 
 from openfang.agents.history import closed, trimmed
-from openfang.agents.ports import Conversation
+from openfang.agents.ports import Busy, Conversation
 from openfang.core.agents import Ended, Ending, Speaker
 from openfang.core.errors import Conflict, HomeError, SourceFailed
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
 from openfang.storage import agent_runs, sessions
-from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from openfang.core.agents import Message, Wish
+    from openfang.core.agents import Message, Usage, Wish
     from openfang.core.sessions import SessionTurn
     from openfang.storage.agent_runs import RunUnderWay
     from openfang.storage.processes import Process
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.agents")
 _CHARACTERS_ON_THE_LOOP: Final = 250_000
 _MOST_TAKEN: Final = 3
+_HOUR: Final = 3_600_000_000_000
+_ID: Final = re.compile(r"\Asession_[0-9a-f]{32}\Z")
+_RESERVED: Final = "session_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,7 @@ class Interrupted:
     first: int
     turns: Sequence[Message]
     begun: frozenset[str]
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +72,47 @@ class StoredSessions:
     process: Process
     now: Callable[[], int] = time.time_ns
 
+    async def find(self, agent: str, caller: str, name: str) -> str:
+        """Find a session by its name or its own id, or begin one, and give its id."""
+        return (await self._found(agent, caller, name)).id
+
     async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
-        """Find a session, or begin one; of its messages the last, cut where a person speaks."""
-        found = self._store.find(agent, caller, name)
-        if found is None:
-            found = await self._new(agent, caller, name)
+        """Open one; of its messages the last, cut where a person speaks."""
+        found = await self._found(agent, caller, name)
         history = await self._end_of(found.id, found.messages, most)
         return Conversation(id=found.id, history=history, labels=self._labels(found))
 
-    async def begin(self, session: str, run: str, message: Message, labels: Labels) -> None:
-        """Begin a run with what was said to the agent, and the labels that it came with."""
+    async def begin(
+        self, session: str, run: str, message: Message, labels: Labels, *, origin: str = ""
+    ) -> None:
+        """Begin a run with what was said to the agent, and the labels that it came with.
+
+        `Busy` while another process has a run there.
+        """
         now = self.now()
-        await self._write(
-            *self._known(),
-            agent_runs.begin(run, session, self.process.id, labels, now),
-            *sessions.ask(session, run, message, now),
+        beginning = Beginning(
+            run=run,
+            session=session,
+            process=self.process.id,
+            labels=labels,
+            origin=origin,
+            now=now,
         )
+        try:
+            await self._write(
+                *self._known(),
+                *agent_runs.begin(beginning, (self.process.id, *await self._dead_in(session))),
+                *sessions.ask(session, run, message, now),
+            )
+        except SourceFailed:
+            if self._store.get(session) is not None and self._others_in(session):
+                raise Busy from None
+            raise
         self.process.known = True
+
+    def used(self, agents: Collection[str]) -> Usage:
+        """Add up what these agents have used in the last hour."""
+        return AgentRunStore(self.database).used(agents, self.now() - _HOUR)
 
     async def said(self, session: str, run: str, message: Message) -> None:
         """Keep a turn of a run."""
@@ -122,6 +151,29 @@ class StoredSessions:
     @property
     def _store(self) -> SessionStore:
         return SessionStore(self.database)
+
+    def _others_in(self, session: str) -> set[str]:
+        """Name the other processes that have a run in the session, or had one when they ended."""
+        runs = AgentRunStore(self.database).under_way_in(session)
+        return {run.process for run in runs} - {self.process.id}
+
+    async def _dead_in(self, session: str) -> frozenset[str]:
+        others = self._others_in(session)
+        if not others:
+            return frozenset()
+        return await to_thread.run_sync(gone, self.process.folder, others)
+
+    async def _found(self, agent: str, caller: str, name: str) -> SessionSummary:
+        if not name.startswith(_RESERVED):
+            found = self._store.find(agent, caller, name)
+            return found or await self._new(agent, caller, name)
+        found = self._store.get(name) if _ID.match(name) else None
+        if found is None or (found.agent, found.caller) != (agent, caller):
+            raise SourceFailed(
+                f"{caller} has no session {name} with {agent}.",
+                way_out="openfang sessions list, or a name that does not begin with session_",
+            )
+        return found
 
     async def _new(self, agent: str, caller: str, name: str) -> SessionSummary:
         now = self.now()
@@ -190,6 +242,7 @@ class StoredSessions:
             first=turns[0].seq,
             turns=[turn.message for turn in turns],
             begun=AgentRunStore(self.database).begun(run.id),
+            origin=run.origin,
         )
 
     async def _write(self, *statements: Statement) -> None:

@@ -1,17 +1,20 @@
-"""An agent as a tool: a message in, an answer out; what it does on the way takes the one path."""
+"""An agent as a tool: a message in, an answer out. Who waits for whom, and how a turn ends."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from openfang.agents.history import resumed
-from openfang.agents.loop import Run
-from openfang.agents.ports import Incoming
-from openfang.agents.spec import Mind
+from openfang.agents.origin import write_origin
+from openfang.agents.ports import Busy
+from openfang.agents.turn import Turn
 from openfang.core.agents import Ended, Ending, Message, Speaker
+from openfang.core.artifacts import artifact_parts
+from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.ids import Kind, new_id
 from openfang.core.results import Result, text_part
 from openfang.core.tools import Risk, Tool, Trust
@@ -19,15 +22,15 @@ from openfang.core.tools import Risk, Tool, Trust
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from openfang.agents.ports import Around, Conversation
+    from openfang.agents.ports import Around
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec
-    from openfang.core.agents import Wish
     from openfang.core.calls import Admitted, Call
     from openfang.core.labels import Labels
-    from openfang.core.progress import Listener
 
+_log = logging.getLogger("openfang.agents")
 DEFAULT_SESSION: Final = "default"
+_LOOK_SECONDS: Final = 0.05
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -36,25 +39,33 @@ _SCHEMA: Final[dict[str, Any]] = {
             "type": "string",
             "minLength": 1,
             "maxLength": 200,
-            "description": "Which conversation to go on with; left out, the usual one.",
+            "description": "Which conversation to go on with, by name or id; else the usual one.",
         },
+        "parts": {
+            "type": "array",
+            "items": {"type": "object"},
+            "maxItems": 1000,
+            "description": "What comes with the message, for an agent that is a program.",
+        },
+        "metadata": {"type": "object", "description": "Anything else that it is told."},
     },
     "required": ["message"],
     "additionalProperties": False,
 }
 
 
-def _silent(heard: object) -> None:
-    del heard
-
-
 class AgentSource:
-    """One agent. Messages to one session wait for each other; sessions run side by side."""
+    """One agent, for as long as it is there; another manifest is another `spec`.
+
+    Messages to one session wait for each other; sessions run side by side.
+    """
 
     def __init__(self, spec: AgentSpec, around: Around) -> None:
         self.spec = spec
+        self.gone = False
         self._around = around
-        self._turns: dict[tuple[str, str], _Turn] = {}
+        self._queues: dict[str, _Queue] = {}
+        self._runs: set[anyio.CancelScope] = set()
 
     @property
     def name(self) -> str:
@@ -79,55 +90,115 @@ class AgentSource:
             )
         ]
 
+    def end(self) -> None:
+        """Take nothing more, and stop what is under way."""
+        self.gone = True
+        for scope in self._runs:
+            scope.cancel()
+
     async def execute(self, admitted: Admitted) -> Result:
-        """Hold a turn of the conversation."""
+        """Hold a turn of the conversation, unless the agent is ended meanwhile."""
         self._around.check(admitted)
-        arguments = admitted.call.arguments
-        name = str(arguments.get("session", DEFAULT_SESSION))
-        caller = admitted.call.caller.id
-        async with self._in_turn(caller, name):
-            before = self._around.interrupted.get(admitted.call.resumes)
+        with anyio.CancelScope() as scope:
+            if self.gone:
+                scope.cancel()
+            self._runs.add(scope)
+            try:
+                return await self._in_turn(admitted)
+            finally:
+                self._runs.discard(scope)
+        raise SourceFailed(
+            f"The agent {self.name} was ended before it had answered.",
+            way_out="openfang agents list",
+        )
+
+    async def _in_turn(self, admitted: Admitted) -> Result:
+        call, sessions = admitted.call, self._around.sessions
+        session = await sessions.find(self.spec.place, call.caller.id, _session(call))
+        if session in call.sessions:
+            raise SourceFailed(
+                f"The agent {self.name} is at work in this session further up in the chain.",
+                way_out="another session, or none",
+            )
+        async with self._queue(session):
+            before = self._around.interrupted.get(call.resumes)
             if before is not None:
                 return await self._resumed(admitted, before)
-            most = self.spec.history
-            opened = await self._around.sessions.open(self.spec.name, caller, name, most=most)
-            return await self._answered(admitted, opened, str(arguments["message"]))
+            return await self._answered(admitted, session)
 
-    def _in_turn(self, caller: str, name: str) -> _Turn:
-        key = (caller, name)
-        turn = self._turns.get(key)
-        if turn is None:
-            turn = self._turns[key] = _Turn(lambda: self._turns.pop(key, None))
-        return turn
+    def _queue(self, session: str) -> _Queue:
+        queue = self._queues.get(session)
+        if queue is None:
+            queue = self._queues[session] = _Queue(lambda: self._queues.pop(session, None))
+        return queue
 
-    async def _answered(self, admitted: Admitted, opened: Conversation, text: str) -> Result:
-        around, run = self._around, new_id("run")
-        turn = Turn(self.spec, around, admitted, opened, run)
-        message = Message(speaker=Speaker.USER, text=text)
-        await around.sessions.begin(opened.id, run, message, turn.labels)
-        return await self._to_its_end(turn, turn.answer(text))
+    async def _answered(self, admitted: Admitted, session: str) -> Result:
+        call, sessions, run = admitted.call, self._around.sessions, new_id("run")
+        message = Message(speaker=Speaker.USER, text=str(call.arguments["message"]))
+        while True:
+            spec = self.spec
+            opened = await sessions.open(spec.place, call.caller.id, session, most=spec.history)
+            turn = Turn(self, spec, self._around, admitted, opened, run, [message])
+            try:
+                origin = write_origin(call)
+                await sessions.begin(session, run, message, turn.labels, origin=origin)
+            except Busy:
+                await anyio.sleep(_LOOK_SECONDS)
+            else:
+                return await self._to_its_end(turn, turn.answer(message.text))
 
     async def _resumed(self, admitted: Admitted, before: Interrupted) -> Result:
         """Go on with a run of a process that is gone, without repeating what it had finished."""
-        opened = await self._around.sessions.reopen(before, most=self.spec.history)
-        turns = resumed(before.turns, before.begun, self._around.safe)
-        turn = Turn(self.spec, self._around, admitted, opened, before.run)
-        for lost in turns[len(before.turns) :]:
+        spec, around = self.spec, self._around
+        opened = await around.sessions.reopen(before, most=spec.history)
+        turns = list(before.turns)
+        turn = Turn(self, spec, around, admitted, opened, before.run, turns)
+        for lost in resumed(turns, before.begun, around.safe)[len(turns) :]:
             await turn.said(lost)
-        return await self._to_its_end(turn, turn.go_on(turns))
+        return await self._to_its_end(turn, turn.go_on())
 
     async def _to_its_end(self, turn: Turn, answering: Awaitable[Ended]) -> Result:
-        ended = Ended(answer="", ending=Ending.FAILED)
+        ended, why = Ended(answer="", ending=Ending.FAILED), ""
         try:
             ended = await answering
+        except BaseException as error:
+            why = _last_words(error)
+            raise
         finally:
             with anyio.CancelScope(shield=True):
+                await _closed(turn, ended.ending, why)
+                ended = replace(ended, usage=turn.usage or ended.usage)
                 await self._around.sessions.end(turn.opened.id, turn.run, ended, turn.labels)
         return _result(ended, turn.opened.id, turn.labels)
 
 
+def _session(call: Call) -> str:
+    """The name of the conversation; nobody shares those that an agent has on their behalf."""
+    name = call.arguments.get("session")
+    if not call.sessions:
+        return str(name or DEFAULT_SESSION)
+    if name is None:
+        return f"of {call.sessions[-1]}"
+    return str(name) if str(name).startswith("session_") else f"{name} of {call.root}"
+
+
+async def _closed(turn: Turn, ending: Ending, why: str) -> None:
+    try:
+        await turn.close(ending, why)
+    except OpenFangError as error:  # the session may be gone; the run ends all the same
+        _log.warning("The end of a run of %s could not be kept: %s", turn.spec.name, error.message)
+
+
+def _last_words(error: BaseException) -> str:
+    if isinstance(error, OpenFangError):
+        return f"I stopped: {error.message}"
+    if isinstance(error, Exception):
+        return "I stopped: something broke."
+    return "I stopped: the call was ended before I had answered."
+
+
 @dataclass(slots=True)
-class _Turn:
+class _Queue:
     """A lock that is forgotten when nobody waits for it."""
 
     forget: Callable[[], object]
@@ -152,89 +223,10 @@ class _Turn:
             self.forget()
 
 
-@dataclass(slots=True)
-class Turn:
-    """One message to one agent, on its way to an answer. It is the run's journal, too."""
-
-    spec: AgentSpec
-    around: Around
-    admitted: Admitted
-    opened: Conversation
-    run: str
-    labels: Labels = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.labels = self.admitted.labels | self.opened.labels
-
-    async def answer(self, text: str) -> Ended:
-        """Let the model, or the program, answer."""
-        does = self.spec.does
-        if isinstance(does, Mind):
-            return await self._by_model(does, [Message(speaker=Speaker.USER, text=text)])
-        incoming = Incoming(
-            message=text, session=self.opened.id, run=self.run, history=self.opened.history
-        )
-        ended = await self.around.programs.answer(
-            self.spec, incoming, call=self.call, told=self._told
-        )
-        await self.said(Message(speaker=Speaker.AGENT, text=ended.answer))
-        return ended
-
-    async def go_on(self, turns: Sequence[Message]) -> Ended:
-        """Go on after these turns; a program cannot, because nobody knows how far it was."""
-        does = self.spec.does
-        if isinstance(does, Mind):
-            return await self._by_model(does, turns)
-        return Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
-
-    async def _by_model(self, mind: Mind, turns: Sequence[Message]) -> Ended:
-        run = Run(
-            model=self.around.model(mind),
-            system=mind.system,
-            history=[*self.opened.history, *turns],
-            tools=lambda: self.around.tools(self.spec.caller),
-            call=self.call,
-            journal=self,
-            told=self._told,
-            budget=self.spec.budget,
-            max_tokens=mind.max_tokens,
-            temperature=mind.temperature,
-        )
-        return await run.answer()
-
-    @property
-    def _told(self) -> Listener:
-        return self.admitted.progress or _silent
-
-    async def call(self, wish: Wish) -> Result:
-        """Make a call as the agent; what came before in the conversation taints it."""
-        parent = self.admitted.call
-        made = parent.child(wish.tool, wish.arguments, ancestor=self.spec.id)
-        call = replace(made, run=self.run, labels=self.labels)
-        result = await self.around.invoke(self._as_agent(call, parent))
-        self.labels |= result.labels
-        return result
-
-    def _as_agent(self, call: Call, parent: Call) -> Call:
-        """The agent's own grants hold; what its caller is bound to tightens them."""
-        return self.around.bind(self.spec.caller, replace(call, context=parent.context))
-
-    async def said(self, message: Message) -> None:
-        """Keep a turn."""
-        await self.around.sessions.said(self.opened.id, self.run, message)
-
-    async def begun(self, wish: Wish) -> None:
-        """Keep that a call is about to be made."""
-        await self.around.sessions.begun(self.run, wish)
-
-
 def _result(ended: Ended, session: str, labels: Labels) -> Result:
     usage = ended.usage
     return Result(
-        content=(
-            text_part(ended.answer),
-            *(part for artifact in ended.artifacts for part in artifact.parts),
-        ),
+        content=(text_part(ended.answer), *artifact_parts(ended.artifacts)),
         structured={
             "response": ended.answer,
             "session": session,

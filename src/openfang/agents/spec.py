@@ -2,47 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.agents.loop import Budget
 from openfang.core.calls import Caller, Grants, Mode
 from openfang.core.ids import Kind, tool_id
+from openfang.policy.grants import meet
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+Sandbox: TypeAlias = Literal["required", "auto", "off"]
 NOTHING = Grants()
 NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """An agent that is code: a file beside its manifest, and what it runs with."""
+    """An agent that is code: a file in its folder, and what it runs with.
+
+    `folder` is that of its manifest, if the file lies deeper.
+    """
 
     file: Path
+    folder: Path | None = None
     function: str = "run"
     python: str | None = None
     requirements: tuple[str, ...] = ()
     memory_bytes: int = 256 << 20
     cpu_seconds: float = 30.0
+    sandbox: Sandbox = "required"
+
+    @property
+    def root(self) -> Path:
+        """The folder of all that is its code."""
+        return self.folder or self.file.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mind:
-    """An agent that is a model in a loop."""
+    """An agent that is a model in a loop. `window` is what it is given to read, in tokens."""
 
     provider: str = "default"
     model: str = "default"
     system: str = ""
     max_tokens: int = 4096
     temperature: float = 0.7
+    window: int = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exports:
+    """What of the tools and resources within its reach others see over MCP, by pattern."""
+
+    tools: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
+NO_EXPORTS = Exports()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takes:
+    """Whose messages an agent takes, of other agents', and how long they may be, in bytes."""
+
+    senders: tuple[str, ...] | None = None
+    bytes: int = 1 << 20
+
+
+TAKES_ALL = Takes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """What is known of an agent. Two that are equal are the same."""
+    """What is known of an agent. Two that are equal are the same.
+
+    One that was started by somebody has a `parent`, and a `life` that tells it from all others that
+    ever had its name.
+    """
 
     name: str
     title: str = ""
@@ -59,7 +99,16 @@ class AgentSpec:
     budget: Budget = NO_BUDGET
     history: int = 20
     allow_reentry: bool = False
+    exports: Exports = NO_EXPORTS
     parent: str = ""
+    life: str = ""
+    shares_memory: bool = False
+    takes: Takes = TAKES_ALL
+
+    @property
+    def place(self) -> str:
+        """Under which name its sessions and memories are kept: no later agent finds them there."""
+        return f"{self.name}~{self.life}" if self.life else self.name
 
     @property
     def id(self) -> str:
@@ -76,4 +125,24 @@ class AgentSpec:
             projects=self.projects,
             spec=self.spec,
             blacklist=self.blacklist,
+            bounds=self.budget.bounds,
         )
+
+
+def both(one: AgentSpec, other: AgentSpec) -> Caller:
+    """The agent as the one who calls, if it may do only what both of these allow."""
+    if one is other:
+        return one.caller
+    return held_to(other.caller, one.caller)
+
+
+def held_to(caller: Caller, bounds: Caller) -> Caller:
+    """Hold one caller to what another may do."""
+    planning = Mode.PLANNING in {caller.mode, bounds.mode}
+    return replace(
+        caller,
+        grants=meet(caller.grants, bounds.grants),
+        mode=Mode.PLANNING if planning else Mode.EXECUTION,
+        projects=tuple(one for one in caller.projects if one in bounds.projects),
+        blacklist=caller.blacklist | bounds.blacklist,
+    )

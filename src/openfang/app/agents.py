@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,46 +13,43 @@ import anyio
 from anyio import to_thread
 
 from openfang.agents.code.programs import CodePrograms
-from openfang.agents.loop import Budget, smaller
+from openfang.agents.loop import Budget
 from openfang.agents.planner.model import PlannerModel
 from openfang.agents.ports import Around
 from openfang.agents.sessions import StoredSessions
 from openfang.agents.source import AgentSource
-from openfang.agents.spec import AgentSpec, Mind, Program
+from openfang.agents.spec import AgentSpec, Exports, Mind, Program, Takes
+from openfang.agents.takes import untaken
+from openfang.app.cards import PLANNER, card, open_card
+from openfang.app.clients import client_known
 from openfang.app.confine import Confiner
+from openfang.app.guests import Guests, memory_space
+from openfang.app.resuming import Resuming
 from openfang.config.home import user_home
-from openfang.config.manifests import FOLDER, parse_manifest, read_manifests
-from openfang.core.agents import Ended, Ending, Speaker
-from openfang.core.calls import Call, Mode
-from openfang.core.errors import (
-    ConfigError,
-    Conflict,
-    NotFound,
-    OpenFangError,
-    PolicyViolation,
-)
+from openfang.config.manifests import FOLDER, read_manifests
+from openfang.core.calls import Bounds, Excess, Mode
+from openfang.core.errors import NotFound, SourceFailed
 from openfang.core.ids import Kind
-from openfang.core.keys import Key
-from openfang.policy.context import NO_WISH, bind
+from openfang.core.news import Listed
 from openfang.policy.context import Wish as Bound
-from openfang.policy.grants import exceeding
+from openfang.policy.context import bind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from anyio.abc import TaskGroup
 
-    from openfang.agents.sessions import Interrupted
     from openfang.app.build import Parts
+    from openfang.config.agents import Agents as AgentsConfig
     from openfang.config.manifest_models import Manifest
     from openfang.config.problems import Problem
-    from openfang.core.agents import Model, Wish
-    from openfang.core.calls import Caller, Grants
+    from openfang.core.agents import Model
+    from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool
 
 _log = logging.getLogger("openfang.agents")
 _LOOK_SECONDS = 0.5
-_OURS = frozenset({"default", "embedded", "planner"})
+_AGENT = f"{Kind.AGENT.value}:"
 Signature: TypeAlias = tuple[tuple[str, int, int], ...]
 
 
@@ -64,11 +62,18 @@ class Agents:
     programs: CodePrograms
     running: dict[str, AgentSource] = field(default_factory=dict[str, AgentSource])
     problems: tuple[Problem, ...] = ()
-    guests: dict[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
+    guests: Guests = field(init=False)
+    resuming: Resuming = field(init=False)
     _written: Mapping[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
     ready: anyio.Event = field(default_factory=anyio.Event)
     resumes: anyio.Event = field(default_factory=anyio.Event)
-    interrupted: dict[str, Interrupted] = field(default_factory=dict[str, "Interrupted"])
+
+    def __post_init__(self) -> None:
+        self.guests = Guests(parts=self.parts, describe=self._spec, written=self._with_manifest)
+        self.resuming = Resuming(parts=self.parts, sessions=self.sessions, running=self.running)
+
+    def _with_manifest(self) -> Collection[AgentSpec]:
+        return self._written.values()
 
     async def run(self) -> None:
         """Look at the manifests now and then, and act on what changed."""
@@ -82,60 +87,19 @@ class Agents:
         await self.resumes.wait()
         await self.ready.wait()
         for one in await self.sessions.interrupted():
-            group.start_soon(self._resume, one)
-
-    async def _resume(self, one: Interrupted) -> None:
-        caller = self._holder(one.caller)
-        if caller is None or one.agent not in self.running:
-            ended = Ended(answer="", ending=Ending.FAILED)
-            await self.sessions.end(one.session, one.run, ended, one.labels)
-            return
-        message = next((turn.text for turn in one.turns if turn.speaker is Speaker.USER), "")
-        call = Call(
-            tool=self.running[one.agent].spec.id,
-            caller=caller,
-            arguments={"message": message, "session": one.name},
-            context=bind(caller, NO_WISH, self.parts.config.policy.blacklist),
-            labels=one.labels,
-            edge="resume",
-            resumes=one.run,
-        )
-        self.interrupted[one.run] = one
-        try:
-            await self.parts.invoke(call)
-        except OpenFangError as error:
-            _log.warning("A run of %s did not go on: %s", one.agent, error.message)
-        finally:
-            del self.interrupted[one.run]
-
-    def _holder(self, caller: str) -> Caller | None:
-        """Who began it, if the key is still in force."""
-        now = self.parts.clock.time_ns()
-        keys = (key for key in self.parts.keys.all() if isinstance(key, Key))
-        return next(
-            (
-                key.caller()
-                for key in keys
-                if key.caller().id == caller
-                and key.revoked_at is None
-                and (key.expires_at is None or key.expires_at > now)
-            ),
-            None,
-        )
-
-    def _is_safe(self, wish: Wish) -> bool:
-        """Whether a call may be made again though it may have been made."""
-        tool = self.parts.registry.find(wish.tool)
-        return tool is not None and (tool.idempotent or not tool.effects)
+            group.start_soon(self.resuming.resume, one)
 
     async def _watch(self) -> None:
-        seen: Signature | None = None
+        seen: tuple[Signature, AgentsConfig] | None = None
         while True:
-            now = await to_thread.run_sync(_signature, self._folder)
+            now = await to_thread.run_sync(_signature, self._folder), self.parts.config.agents
             if now != seen:
                 seen = now
                 await self.load()
                 self.ready.set()
+            elif self.guests.known:
+                self.apply()  # a parent's key may have ended
+            await self.guests.tidy()
             await anyio.sleep(_LOOK_SECONDS)
 
     @property
@@ -144,7 +108,9 @@ class Agents:
 
     async def load(self) -> None:
         """Read the manifests, and put what they say in force."""
-        manifests, problems = await to_thread.run_sync(read_manifests, self.parts.home.path)
+        roots = self.parts.config.agents.workspace_roots
+        home = self.parts.home.path
+        manifests, problems = await to_thread.run_sync(read_manifests, home, roots)
         for problem in set(problems) - set(self.problems):
             _log.error("An agent is left out: %s", problem)
         self.problems = problems
@@ -153,16 +119,31 @@ class Agents:
 
     def apply(self) -> None:
         """Begin what is new, end what is gone, replace what changed."""
-        wanted = {**self.guests, **self._written}
+        self.guests.check()
+        wanted = {**self.guests.known, **self._written}
         self.programs.retain(wanted)
-        for name in [name for name in self.running if name not in wanted]:
-            del self.running[name]
-            self.parts.remove(Kind.AGENT, name)
+        for name, source in list(self.running.items()):
+            # Another of the same name is another agent: runs of the one do not become the other's.
+            if name not in wanted or wanted[name].place != source.spec.place:
+                source.end()
+                del self.running[name]
+                self.parts.checks.pop(source.spec.id, None)
+                self.parts.remove(Kind.AGENT, name)
         for name, spec in wanted.items():
-            known = self.running.get(name)
-            if known is None or known.spec != spec:
-                self.running[name] = AgentSource(spec, self._around)
-                self.parts.add(Kind.AGENT, self.running[name])
+            self._put(name, spec)
+        reentrant = frozenset(spec.id for spec in wanted.values() if spec.allow_reentry)
+        self.parts.pipeline.guards.chains.reenter(reentrant)
+
+    def _put(self, name: str, spec: AgentSpec) -> None:
+        source = self.running.get(name)
+        if source is None:
+            source = self.running[name] = AgentSource(spec, self._around)
+        elif source.spec == spec:
+            return
+        source.spec = spec
+        self.parts.checks[spec.id] = partial(untaken, spec)
+        self.parts.add(Kind.AGENT, source)
+        self.parts.news.publish(Listed.TOOLS)  # it may expose others
 
     def find(self, name: str) -> AgentSource:
         """Find an agent that runs."""
@@ -172,64 +153,37 @@ class Agents:
         return source
 
     def known(self, caller: Caller) -> list[Mapping[str, Any]]:
-        """Describe the agents that a caller may call."""
-        visible = {tool.name for tool in self.parts.catalog.list(caller, kind=Kind.AGENT)}
-        return [one for one in self.cards() if one["name"] in visible]
+        """Describe the agents that a caller may call, as everybody sees them."""
+        return [open_card(spec) for spec in self._seen_by(caller)]
 
-    def cards(self) -> list[Mapping[str, Any]]:
-        """Describe every agent, by name."""
-        return [_card(source.spec) for _, source in sorted(self.running.items())]
+    def cards(self, caller: Caller) -> list[Mapping[str, Any]]:
+        """Describe the agents that a caller may call, whole."""
+        return [card(spec, self.programs.layers(spec.name)) for spec in self._seen_by(caller)]
+
+    def _seen_by(self, caller: Caller) -> list[AgentSpec]:
+        visible = {tool.name for tool in self.parts.catalog.list(caller, kind=Kind.AGENT)}
+        return [one.spec for name, one in sorted(self.running.items()) if name in visible]
 
     async def spawn(self, call: Call, manifest: str) -> str:
         """Begin an agent that has at most what its parent has."""
-        child = self._child(call.caller, parse_manifest(manifest, self.parts.home.path))
-        if child.name in self.running:
-            raise Conflict(f"There is an agent {child.name} already.", way_out="another name")
-        self.guests[child.name] = child
+        name = await self.guests.start(call, manifest)
         self.apply()
-        return child.name
+        return name
 
     async def kill(self, call: Call, name: str) -> None:
         """End an agent that was spawned; one with a manifest is ended by removing that."""
-        if name not in self.guests:
-            if name in self.running and self.parts.catalog.find(call.caller, f"agent:{name}"):
-                raise Conflict(
-                    f"{name} has a manifest of its own, and was not started by an agent.",
-                    way_out=f"remove agents/{name} from the home",
-                )
-            raise NotFound(f"No agent {name} was started by another.", way_out="agent_list")
-        ended = [name, *(one.name for one in self.guests.values() if one.parent == name)]
-        for one in ended:
-            self.guests.pop(one, None)
+        del call
+        await self.guests.end(name)
         self.apply()
+        await self.guests.tidy()
 
-    def _child(self, parent: Caller, manifest: Manifest) -> AgentSpec:
-        spec = self._spec(manifest)
-        name = parent.id.removeprefix(f"{Kind.AGENT.value}:")
-        above = self.running[name].spec if name in self.running else None
-        grants = above.grants if above else _of_a_person(parent)
-        if more := exceeding(spec.grants, grants):
-            raise PolicyViolation(
-                f"{spec.name} would have more than {parent.id}: {', '.join(more)}.",
-                rule="grants.subset",
-                way_out="grant it at most what its parent has",
-            )
-        if isinstance(spec.does, Program):
-            raise PolicyViolation(
-                "A spawned agent is a model in a loop, and no program.",
-                rule="grants.subset",
-                way_out='module = "builtin:chat"',
-            )
-        if above is None:
-            return replace(spec, parent=name)
-        return replace(
-            spec,
-            parent=name,
-            workspace=above.workspace,
-            budget=smaller(spec.budget, above.budget),
-            projects=tuple(one for one in spec.projects if one in above.projects),
-            blacklist=spec.blacklist | above.blacklist,
-        )
+    def memory(self, call: Call) -> str:
+        """The space of what a caller remembers; an agent has one for each who talks to it."""
+        source = self.running.get(call.caller.id.removeprefix(_AGENT))
+        if source is None or source.spec.id != call.caller.id:
+            return call.caller.space
+        space = memory_space(source.spec)
+        return space if source.spec.shares_memory else f"{space}/{call.root}"
 
     def workspace(self, space: str) -> Path | None:
         """The folder of an agent's own files, where its manifest names one."""
@@ -249,8 +203,10 @@ class Agents:
             sessions=self.sessions,
             programs=self.programs,
             clock=parts.clock,
-            safe=self._is_safe,
-            interrupted=self.interrupted,
+            safe=self.resuming.is_safe,
+            spent=lambda spec: self.sessions.used(self.guests.family(spec)),
+            interrupted=self.resuming.interrupted,
+            client_known=partial(client_known, parts),
         )
 
     def _tools(self, caller: Caller) -> Sequence[Tool]:
@@ -262,6 +218,9 @@ class Agents:
         mode = Mode.PLANNING if theirs.mode is Mode.PLANNING else None
         wish = Bound(mode=mode, task_id=theirs.task_id, blacklist=theirs.blacklist)
         context = bind(agent, wish, self.parts.config.policy.blacklist)
+        kind, _, name = call.root.partition(":")
+        if kind == "key" and self.parts.keys.ended(name):
+            context = replace(context, excess=_ended(call.root))
         return replace(call, caller=agent, context=context)
 
     def _spec(self, manifest: Manifest) -> AgentSpec:
@@ -286,9 +245,24 @@ class Agents:
                 cost_usd=resources.max_cost_per_hour_usd,
                 seconds=limits.deadline_secs,
                 at_once=limits.tools_at_once or Budget().at_once,
+                bounds=Bounds(
+                    tool_calls=limits.tool_calls,
+                    calls_per_minute=resources.max_tool_calls_per_minute,
+                    tool_seconds=limits.tool_timeout_secs,
+                ),
+            ),
+            takes=Takes(
+                senders=manifest.communication.receive_from,
+                bytes=manifest.communication.max_message_bytes,
             ),
             history=manifest.max_history_messages,
             allow_reentry=manifest.allow_reentry,
+            shares_memory=manifest.capabilities.memory_shared,
+            exports=Exports(
+                tools=manifest.mcp.expose_tools,
+                private=manifest.mcp.private_tools,
+                resources=manifest.mcp.expose_resources,
+            ),
         )
 
     def _does(self, manifest: Manifest) -> Mind | Program:
@@ -301,15 +275,18 @@ class Agents:
                 system=model.system_prompt,
                 max_tokens=model.max_tokens,
                 temperature=model.temperature,
+                window=model.context_window,
             )
         file, _, function = path.partition(":")
         return Program(
             file=self._folder / manifest.name / file,
+            folder=self._folder / manifest.name,
             function=function or "run",
             python=manifest.python,
             requirements=manifest.requirements,
             memory_bytes=manifest.resources.max_memory_bytes,
             cpu_seconds=manifest.resources.max_cpu_time_ms / 1000,
+            sandbox=manifest.sandbox or self.parts.config.agents.sandbox,
         )
 
 
@@ -326,38 +303,24 @@ def open_agents(parts: Parts, environ: Mapping[str, str]) -> Agents:
         ),
         programs=CodePrograms(
             confine=confiner.program,
+            witness=confiner.layers,
             environments=parts.home.path / "agents-env",
             environ=environ,
         ),
     )
 
 
-def _of_a_person(caller: Caller) -> Grants:
-    """What somebody who is no agent can hand on: agents as tools, and all that its role allows."""
-    kill = ("*",) if caller.admin else caller.grants.agent_kill
-    spawn = caller.admin or caller.grants.agent_spawn
-    return replace(caller.grants, agents=caller.grants.tools, agent_spawn=spawn, agent_kill=kill)
-
-
-def _card(spec: AgentSpec) -> Mapping[str, Any]:
-    does = spec.does
-    return {
-        "name": spec.name,
-        "title": spec.title or spec.name,
-        "description": spec.description,
-        "version": spec.version,
-        "tags": list(spec.tags),
-        "model": "planner" if isinstance(does, Mind) else f"python:{does.file.name}",
-        "tools": list(spec.grants.tools),
-        "agents": list(spec.grants.agents or ()),
-        "workspace": str(spec.workspace),
-        "parent": spec.parent or None,
-    }
+def _ended(asker: str) -> Excess:
+    return Excess(
+        rule="context.asker",
+        message=f"the key of {asker}, who asked for this, is no longer in force",
+        way_out="send the message again with a key that is: openfang keys list",
+    )
 
 
 def _model(mind: Mind) -> Model:
-    if mind.provider not in _OURS:
-        raise ConfigError(
+    if mind.provider not in PLANNER:
+        raise SourceFailed(
             f"The provider {mind.provider} is not served by this version.",
             way_out='provider = "default": the embedded planner',
         )

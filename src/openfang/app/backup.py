@@ -50,6 +50,8 @@ _ANOTHER: Final = "name a file in another folder"
 # What belongs to processes that run now. The rest of the home is copied whole.
 _OF_PROCESSES: Final = frozenset({"run", "daemon.json", "secrets.lock", MANIFEST})
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+# What is made again when it is wanted: environments, and what programs keep for themselves.
+_MADE_AGAIN: Final = re.compile(r"\Aagents-env(/|\Z)|\Achildren/[^/]+/(home|tmp)(/|\Z)")
 _TEMPORARY = re.compile(r"\A\.[^/]+\.[0-9a-f]{16}\Z")
 
 
@@ -242,7 +244,9 @@ class _Work:
 
     def _left_out(self, path: str) -> bool:
         beside = {f"{self._database}{end}" for end in ("-wal", "-shm", "-journal")}
-        return path in _OF_PROCESSES or path in beside or _TEMPORARY.match(path) is not None
+        if path in _OF_PROCESSES or path in beside:
+            return True
+        return any(pattern.match(path) for pattern in (_TEMPORARY, _MADE_AGAIN))
 
     def _check(self) -> None:
         if self.stop():

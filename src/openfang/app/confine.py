@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
 
-from openfang.core.errors import NotFound
+from openfang.core.errors import NotFound, SourceFailed
 from openfang.host.chatter import Chatter
 from openfang.host.egress import open_egress, proxy_variables
 from openfang.host.household import Household, real
@@ -24,6 +24,7 @@ from openfang.host.sandbox import (
     Bubblewrap,
     Handed,
     Mount,
+    SandboxMissing,
     active_layers,
     available,
     choose,
@@ -97,13 +98,29 @@ class Confiner:
 
     async def program(self, start: Start) -> Launch:
         """Say how a code agent is really started: no network, and its workspace to write."""
-        chosen = choose("auto", await self._available())
-        if isinstance(chosen, Bare):
-            self._tell(start.agent, chosen)
+        chosen = await self._chosen(start)
         try:
             return await to_thread.run_sync(self._program, start, chosen)
         except OSError as error:
             raise LaunchFailed(f"The folders of {start.agent} cannot be made: {error}") from error
+
+    async def _chosen(self, start: Start) -> Bubblewrap | Bare:
+        try:
+            chosen = choose(start.sandbox, await self._available())
+        except SandboxMissing as error:
+            raise SourceFailed(
+                f"The agent {start.agent} is a program, and is not started: {error.message}",
+                way_out='install bubblewrap; or, to run it bare, sandbox = "auto" in its manifest',
+            ) from error
+        if isinstance(chosen, Bare):
+            self._tell(start.agent, chosen)
+        return chosen
+
+    async def layers(self, start: Start, pid: int) -> tuple[str, ...]:
+        """Name what holds a code agent's process."""
+        chosen = choose(start.sandbox, await self._available())
+        found = await to_thread.run_sync(lambda: active_layers(chosen, None, look_at(pid)))
+        return tuple(layer.name for layer in found if layer.present)
 
     async def _available(self) -> Available:
         if self._found is None:

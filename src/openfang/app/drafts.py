@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from openfang.app.paths import Home
 from openfang.app.starters import new_agent, write_agent
-from openfang.config.manifests import FOLDER, JSON, TOML, check_draft, check_manifests
+from openfang.config.load import load
+from openfang.config.manifests import FOLDER, JSON, TOML, check_draft, check_manifests, doubtful
 from openfang.core.errors import ConfigError, Conflict, HomeError, NotFound
 from openfang.host.editor import run_editor
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from openfang.config.models import Config
     from openfang.config.problems import Problem
 
 _PRIVATE: Final = 0o700
@@ -30,13 +32,34 @@ class Drafts:
     """The agents of one home, as files."""
 
     home: Path
+    environ: Mapping[str, str]
 
     def problems(self, name: str = "") -> list[Problem]:
         """Find what is wrong with one agent, or with all."""
         if name:
             self._folder(name)
-        found = check_manifests(self.home)
-        return [one for one in found if not name or _is_of(one.place.file, name)]
+        return _of(name, check_manifests(self.home, self._roots))
+
+    def doubts(self, name: str = "") -> list[Problem]:
+        """Find what one agent, or any, says in vain: no mistake, and worth knowing."""
+        config = self._config
+        if config is None:
+            return []
+        servers = frozenset(server.name for server in config.mcp_servers)
+        return _of(name, doubtful(self.home, self._roots, servers))
+
+    @property
+    def _config(self) -> Config | None:
+        """The configuration; none if it has mistakes, which are not the agents'."""
+        try:
+            return load(self.home, self.environ)
+        except ConfigError:
+            return None
+
+    @property
+    def _roots(self) -> tuple[str, ...]:
+        config = self._config
+        return config.agents.workspace_roots if config else ()
 
     def begin(self, name: str, profile: str, *, code: bool) -> Path:
         """Write a new agent, and say where it is. What is there is never written over."""
@@ -49,14 +72,15 @@ class Drafts:
         draft = self.home / f".draft-{secrets.token_hex(8)}"
         try:
             write_agent(draft, new_agent(name, profile, code=code))
-            _refuse(check_draft(self.home, draft / TOML, folder / TOML), "choose another name")
+            found = check_draft(self.home, draft / TOML, folder / TOML, self._roots)
+            _refuse(found, "choose another name")
             folder.parent.mkdir(mode=_PRIVATE, exist_ok=True)
             _put(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         return folder
 
-    def edit(self, name: str, environ: Mapping[str, str]) -> bool:
+    def edit(self, name: str) -> bool:
         """Let a person change a manifest; one with mistakes is kept beside it, and the old stays.
 
         Says whether anything was changed. What was kept is what the next edit begins with.
@@ -67,7 +91,7 @@ class Drafts:
         before = file.read_bytes()
         shutil.copyfile(kept if kept.exists() else file, draft)
         try:
-            _let_edit(draft, environ)
+            _let_edit(draft, self.environ)
             if draft.read_bytes() == before:
                 return False
             self._check(draft, file, kept, before)
@@ -80,7 +104,7 @@ class Drafts:
 
     def _check(self, draft: Path, file: Path, kept: Path, before: bytes) -> None:
         again = f"openfang agents edit {file.parent.name} goes on with what you wrote, {kept}"
-        problems = check_draft(self.home, draft, file)
+        problems = check_draft(self.home, draft, file, self._roots)
         meanwhile = file.read_bytes() != before
         if problems or meanwhile:
             draft.replace(kept)
@@ -102,6 +126,10 @@ class Drafts:
         if file is None:
             raise NotFound(f"{folder} has no {TOML}.", way_out="openfang agents validate")
         return file
+
+
+def _of(name: str, problems: Sequence[Problem]) -> list[Problem]:
+    return [one for one in problems if not name or _is_of(one.place.file, name)]
 
 
 def _is_of(file: str, name: str) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from openfang.app.agents import Agents
     from openfang.app.build import Parts
+    from openfang.core.calls import Call
 
 
 @dataclass(slots=True)
@@ -49,6 +50,10 @@ class Later:
         assert self.agents is not None  # noqa: S101 - it was just opened
         await self.agents.ready.wait()
         return self.agents
+
+    def memory(self, call: Call) -> str:
+        """The space of what a caller remembers; an agent keeps apart who talks to it."""
+        return self.agents.memory(call) if self.agents else call.caller.space
 
     def workspace(self, space: str) -> Path:
         """The folder of a caller's own files; an agent's manifest may name another."""

@@ -14,17 +14,14 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
 
 _INSIDERS: Final = (Role.AUDITOR, Role.ADMIN)
-_OPEN: Final = ("name", "title", "description", "version", "tags", "model")
 
 
 async def agents_body(parts: Parts, caller: Caller) -> list[Mapping[str, Any]]:
     """All that the caller may call; what they may reach themselves is for who has a role."""
     if parts.agents is None:
         return []
-    found = (await parts.agents.opened()).known(caller)
-    if caller.role in _INSIDERS:
-        return found
-    return [{key: one[key] for key in _OPEN} for one in found]
+    agents = await parts.agents.opened()
+    return agents.cards(caller) if caller.role in _INSIDERS else agents.known(caller)
 
 
 async def agent_body(parts: Parts, caller: Caller, name: str) -> Mapping[str, Any]:

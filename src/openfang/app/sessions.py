@@ -60,7 +60,11 @@ class Conversations:
         whose = None if self.caller.role in _WATCHERS else self.caller.id
         found = self._store.page(caller=whose, agent=agent, after=after, limit=limit + 1)
         shown = found[:limit]
-        return SessionPage(sessions=shown, after=shown[-1].cursor if found[limit:] else None)
+        return SessionPage(
+            sessions=shown,
+            total=self._store.count(caller=whose, agent=agent),
+            after=shown[-1].cursor if found[limit:] else None,
+        )
 
     async def show(self, session_id: str) -> tuple[SessionSummary, list[SessionTurn]]:
         """Read one, whole."""

@@ -22,7 +22,9 @@ title = "Assistant"
 description = "Remembers and recalls, reads and lists the files of its workspace, fetches a page, tells the time."
 
 [model]
-# The embedded planner: no key, no network, one call for one plain request.
+# The embedded planner: no key, no network, one call for one plain request, and none if in doubt.
+# It understands "list my files", "read notes.txt", "fetch https://example.org/", "what time is it?",
+# "remember that my pin is 0042" and "what is my pin?". It does not read this prompt; others do.
 provider = "default"
 system_prompt = """
 You help one person with files, pages and notes. Do what is asked and nothing besides.
@@ -47,8 +49,11 @@ module = "python:agent.py"
 
 _ECHO_PROGRAM: Final = """\
 async def run(message, context):
-    for word in message.split():
-        context.stream(word + " ")
+    words = message.split()
+    # However long the message is, it is said in about a thousand pieces at most.
+    size = len(words) // 1000 + 1
+    for start in range(0, len(words), size):
+        context.stream(" ".join(words[start : start + size]) + " ")
     return message
 """
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 256 * 1024
+MOST_PARTS = 100
+# The parser, and our index of lines, take the square of a key's parts: a long one takes minutes.
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP = re.compile(rf"""(?<![\w."'-])(?:{_PART}[ \t]*+\.[ \t]*+){{{MOST_PARTS}}}""")
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
 
@@ -75,6 +79,9 @@ def _text(path: Path) -> str:
 
 
 def _toml(path: Path, name: str, text: str) -> Document | Problem:
+    if deep := _DEEP.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        return Problem(Place(name, line), "", f"expected a key of at most {MOST_PARTS} parts")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

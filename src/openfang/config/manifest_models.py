@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from openfang.config.agents import Sandbox
+from openfang.config.builtins import canonical
 from openfang.config.fields import Section, Text, meaning, resolved
 from openfang.config.manifest_parts import (
     AgentName,
@@ -71,6 +73,10 @@ class Manifest(Section):
     )
     requirements: tuple[Requirement, ...] = Field(
         default=(), description="The packages of such a program, in an environment of its own."
+    )
+    sandbox: Sandbox | None = Field(
+        default=None,
+        description="How such a program is confined; unset means as `agents.sandbox` says.",
     )
     tags: tuple[Text, ...] = Field(default=(), description="Words by which the agent is found.")
     schedule: Scheduled = Field(
@@ -144,7 +150,7 @@ class Manifest(Section):
         granted = self.granted()
         return Grants(
             tools=(
-                *granted.tools,
+                *map(canonical, granted.tools),
                 *(tool_id(Kind.MCP, name, "*") for name in self.mcp_servers),
                 *(tool_id(Kind.EXTENSION, name, "*") for name in self.skills),
             ),
@@ -155,4 +161,5 @@ class Manifest(Section):
             agents=granted.agent_message,
             agent_spawn=granted.agent_spawn,
             agent_kill=granted.agent_kill,
+            closed=granted.deny_paths,
         )

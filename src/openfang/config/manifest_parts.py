@@ -42,13 +42,29 @@ NameOrAll = Annotated[
         json_schema_extra=meaning('a name of letters, digits, - and _, or "*"'),
     ),
 ]
+
+
+def _no_archive(requirement: str) -> str:
+    if requirement.lower().endswith(_ARCHIVES):
+        raise PydanticCustomError("expected", "a package by its name, and no file")
+    return requirement
+
+
+_ARCHIVES = (".whl", ".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".egg")
+_VERSION = r"(===?|~=|!=|<=|>=|<|>) *[A-Za-z0-9.*+!_-]+"
 Requirement = Annotated[
     str,
     Field(
-        # A line that starts with a dash would be an option of the installer.
-        pattern=r"^[A-Za-z0-9][^\x00-\x1f]*$",
+        # From where the operator's installer takes packages: an address or a folder would be code
+        # of somebody else's choosing, and what starts with a dash an option of the installer.
+        pattern=(
+            r"^[A-Za-z0-9][A-Za-z0-9._-]*( *\[[A-Za-z0-9._, -]*\])?"
+            rf"( *{_VERSION}( *, *{_VERSION})*)?"
+            r"""( *; *[A-Za-z0-9_.,<>=!~'" ()-]+)?$"""
+        ),
         json_schema_extra=meaning("a package, such as name==1.2"),
     ),
+    AfterValidator(_no_archive),
 ]
 
 
@@ -86,6 +102,9 @@ class Model(Section):
         default=DEFAULT, description="The model's name; `default` is the node's own choice."
     )
     max_tokens: Count = Field(default=4096, description="Tokens of one answer.")
+    context_window: Count = Field(
+        default=100_000, description="Tokens that it is given to read; older turns are shortened."
+    )
     temperature: Temperature = Field(default=0.7, description="How freely words are chosen.")
     system_prompt: str = Field(default="", description="What the model is told first.")
     api_key_env: Variable | None = Field(
@@ -139,6 +158,9 @@ class Capabilities(Section):
     )
     memory_read: tuple[Glob, ...] = Field(default=(), description="Memory keys it may recall.")
     memory_write: tuple[Glob, ...] = Field(default=(), description="Memory keys it may store.")
+    memory_shared: bool = Field(
+        default=False, description="Whether it remembers for all callers alike, not for each apart."
+    )
     agent_message: tuple[Glob, ...] = Field(default=(), description="Agents that it may call.")
     agent_spawn: bool = Field(default=False, description="Whether it may start other agents.")
     agent_kill: tuple[Glob, ...] = Field(default=(), description="Agents that it may end.")

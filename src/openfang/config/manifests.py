@@ -11,40 +11,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from openfang.config import schema
-from openfang.config.builtins import mistaken
+from openfang.config.builtins import mistaken, no_host
 from openfang.config.documents import Document, parse_document, read_document
 from openfang.config.fields import Folders, Section
 from openfang.config.manifest_models import Manifest
 from openfang.config.merge import frozen
 from openfang.config.models import Place
 from openfang.config.problems import Problem, shown
+from openfang.config.unserved import doubts
 from openfang.config.validate import validated
+from openfang.config.workspaces import may_be_workspace
 from openfang.core.errors import ConfigError
 from openfang.core.ids import wire_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 FOLDER = "agents"
 TOML = "agent.toml"
 JSON = "agent.json"
+Roots: TypeAlias = tuple[str, ...]
 FileName: TypeAlias = Literal["agent.toml", "agent.json"]
 _Model = TypeVar("_Model", bound=Section)
 _NAME_KEYS: dict[str, tuple[str, ...]] = {TOML: ("name",), JSON: ("identity", "id")}
 
 
-def load_manifests(home: Path) -> Mapping[str, Manifest]:
-    """Load every agent of a home, by name; a home without agents has none."""
-    reading = _read(home)
+def load_manifests(home: Path, roots: Roots = ()) -> Mapping[str, Manifest]:
+    """Load every agent of a home, by name; a home without agents has none.
+
+    `roots` are folders in which workspaces may lie, beside the home's own.
+    """
+    reading = _read(home, roots)
     if reading.problems:
         lines = "\n".join(str(problem) for problem in reading.problems)
         raise ConfigError(lines, way_out="openfang config check")
     return reading.manifests
 
 
-def read_manifests(home: Path) -> tuple[Mapping[str, Manifest], tuple[Problem, ...]]:
+def read_manifests(
+    home: Path, roots: Roots = ()
+) -> tuple[Mapping[str, Manifest], tuple[Problem, ...]]:
     """Read every agent that can be read, and what is wrong with the others."""
-    reading = _read(home)
+    reading = _read(home, roots)
     return reading.manifests, tuple(reading.problems)
 
 
@@ -57,21 +65,33 @@ def parse_manifest(text: str, home: Path) -> Manifest:
         case document:
             reading = _Reading(Folders(home=home.absolute(), user=Path.home()))
             manifest = reading.valid(Manifest, document)
-            if manifest is not None:
-                return manifest
             problems = reading.problems
+            if manifest is not None:
+                problems = sorted(reading.unfit(document, manifest), key=_line)
+            if manifest is not None and not problems:
+                return manifest
     raise ConfigError("\n".join(map(str, problems)), way_out="openfang agents validate")
 
 
-def check_manifests(home: Path) -> tuple[Problem, ...]:
+def check_manifests(home: Path, roots: Roots = ()) -> tuple[Problem, ...]:
     """Find everything that is wrong with the agents of a home."""
-    return tuple(_read(home).problems)
+    return tuple(_read(home, roots).problems)
 
 
-def check_draft(home: Path, draft: Path, file: Path) -> tuple[Problem, ...]:
+def doubtful(home: Path, roots: Roots, servers: Collection[str]) -> tuple[Problem, ...]:
+    """Find what right manifests say in vain; `servers` are those of the configuration."""
+    reading = _read(home, roots)
+    return tuple(
+        Problem(document.place(tuple(key.split("."))), key, what)
+        for name, document in reading.documents.items()
+        for key, what in doubts(reading.manifests[name], document.path.parent, servers)
+    )
+
+
+def check_draft(home: Path, draft: Path, file: Path, roots: Roots = ()) -> tuple[Problem, ...]:
     """Find what would be wrong with an agent if `draft` stood in the place of its `file`."""
     folder = file.parent.name
-    reading = _read(home, without=folder)
+    reading = _read(home, roots, without=folder)
     reading.problems.clear()
     match read_document(draft, f"{FOLDER}/{folder}/{file.name}"):
         case Problem() as problem:
@@ -102,6 +122,8 @@ def _model_of(file: FileName) -> type[Section]:
 @dataclass(slots=True)
 class _Reading:
     folders: Folders
+    roots: Roots = ()
+    documents: dict[str, Document] = field(default_factory=dict[str, Document])
     manifests: dict[str, Manifest] = field(default_factory=dict[str, Manifest])
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -121,6 +143,7 @@ class _Reading:
         self.problems += problems
         if not problems:
             self.manifests[manifest.name] = manifest
+            self.documents[manifest.name] = document
 
     def open(self, folder: Path) -> Document | None:
         name = f"{FOLDER}/{folder.name}"
@@ -156,14 +179,23 @@ class _Reading:
     def misfits(self, document: Document, manifest: Manifest) -> Iterator[Problem]:
         """Check what a manifest cannot tell alone: where it stands, and who else is there."""
         yield from self.misnamed(document, manifest.name)
-        for grant in manifest.capabilities.tools:
-            if what := mistaken(grant):
-                key = ("capabilities", "tools")
-                yield Problem(document.place(key), ".".join(key), what)
-        if manifest.workspace and not _apart(Path(manifest.workspace), self.folders.home):
+        yield from self.unfit(document, manifest)
+
+    def unfit(self, document: Document, manifest: Manifest) -> Iterator[Problem]:
+        """Check what no agent can have, wherever its manifest stands."""
+        granted = manifest.capabilities
+        for key, grants, wrong in (
+            ("tools", granted.tools, mistaken),
+            ("network", granted.network, no_host),
+        ):
+            path = ("capabilities", key)
+            for what in filter(None, map(wrong, grants)):
+                yield Problem(document.place(path), ".".join(path), what)
+        workspace = manifest.workspace
+        if workspace and not may_be_workspace(workspace, self.folders, self.roots):
             what = (
-                "expected a folder inside the home's workspaces, or apart from the home, "
-                f"got {shown(manifest.workspace)}"
+                "expected a folder inside the home's workspaces, or one of your own inside "
+                f"agents.workspace_roots, got {shown(workspace)}"
             )
             yield Problem(document.place(("workspace",)), "workspace", what)
 
@@ -181,9 +213,9 @@ class _Reading:
             yield Problem(place, key, what)
 
 
-def _read(home: Path, *, without: str = "") -> _Reading:
+def _read(home: Path, roots: Roots, *, without: str = "") -> _Reading:
     home = home.absolute()
-    reading = _Reading(Folders(home=home, user=Path.home()))
+    reading = _Reading(Folders(home=home, user=Path.home()), roots)
     try:
         folders = sorted(_folders(home / FOLDER))
     except OSError as error:
@@ -203,19 +235,6 @@ def _folders(agents: Path) -> Iterator[Path]:
     for entry in agents.iterdir():
         if entry.is_dir() and not entry.name.startswith("."):
             yield entry
-
-
-def _apart(workspace: Path, home: Path) -> bool:
-    """Whether an agent that may write there can rewrite nothing that governs it."""
-    there, ours = _real(workspace), _real(home)
-    if ours / "workspaces" in there.parents:
-        return True
-    return there != ours and ours not in there.parents and there not in ours.parents
-
-
-def _real(path: Path) -> Path:
-    # `Path.resolve` raises where links run in a circle.
-    return Path(os.path.realpath(path))
 
 
 def _present(path: Path) -> bool:

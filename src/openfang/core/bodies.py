@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from openfang.core.artifacts import artifacts_of
 from openfang.core.errors import (
     RATE_LIMIT,
     AuditUnavailable,
@@ -78,6 +79,7 @@ def message_body(result: Result) -> dict[str, Any]:
         "session": said.get("session"),
         "ending": said.get("ending"),
         "usage": said.get("usage"),
+        "artifacts": artifacts_of(result.content),
         "call_id": result.call_id,
         "audit": _audit(result.receipt),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
@@ -13,6 +13,7 @@ from openfang.core.trace import Chain, new_chain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.clients import Attended, Client
     from openfang.core.progress import Listener
     from openfang.core.tools import Tool
 
@@ -38,6 +39,7 @@ class Grants:
     """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written.
 
     `agents` are those that it may call; None, for who is no agent itself, means as `tools` says.
+    `closed` are paths of its workspace that stay closed to it all the same.
     """
 
     tools: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class Grants:
     agents: tuple[str, ...] | None = None
     agent_spawn: bool = False
     agent_kill: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 EVERYTHING = Grants(  # noqa: S604 - a grant, not a shell
@@ -60,8 +63,34 @@ EVERYTHING = Grants(  # noqa: S604 - a grant, not a shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a caller may use at most, beside what the node allows; None is no bound of its own.
+
+    `tool_calls` are calls to plain tools in one run, each of at most `tool_seconds`.
+    """
+
+    tool_calls: int | None = None
+    calls_per_minute: int | None = None
+    tool_seconds: float | None = None
+
+
+UNBOUNDED = Bounds()
+
+
+class Within(Protocol):
+    """A selection of tools: for who comes in by it, there are no others."""
+
+    def holds(self, tool: Tool) -> bool:
+        """Whether the tool is one of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls, as the credential says: never taken from a body."""
+    """Who calls, as the credential says: never taken from a body.
+
+    `within` is the selection whose address was used, if one was.
+    """
 
     id: str
     role: Role = Role.USER
@@ -71,6 +100,8 @@ class Caller:
     spec: str | None = None
     blacklist: frozenset[str] = frozenset()
     cells_per_minute: int | None = None
+    bounds: Bounds = UNBOUNDED
+    within: Within | None = field(default=None, compare=False, repr=False)
 
     @property
     def admin(self) -> bool:
@@ -108,7 +139,10 @@ class Context:
 class Call:
     """One call on its way. A step deeper is `replace(...)` with a deeper chain.
 
-    `resumes` is the run of an agent that another process began and did not end.
+    `client` can be asked while the call runs; those that it leads to may ask as well. `resumes` is
+    the run of an agent that another process began and did not end. `asker` is who began the chain,
+    if that is somebody else; `sessions` are the conversations that wait further up in it. `meta` is
+    what the caller wants a peer that serves this call to know besides.
     """
 
     tool: str
@@ -122,8 +156,17 @@ class Call:
     edge: str = "api"
     patience: float = 0.0
     progress: Listener | None = field(default=None, compare=False, repr=False)
+    client: Client | None = field(default=None, compare=False, repr=False)
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     resumes: str = ""
+    asker: str = ""
+    sessions: tuple[str, ...] = ()
     id: str = field(default_factory=lambda: new_id("call"))
+
+    @property
+    def root(self) -> str:
+        """Who began the chain: what is kept for somebody is kept for them."""
+        return self.asker or self.caller.id
 
     @property
     def run_id(self) -> str | None:
@@ -143,7 +186,9 @@ class Call:
             chain=self.chain.deeper(ancestor),
             admin_token=None,
             progress=None,
+            meta={},
             resumes="",
+            asker=self.root,
         )
 
 
@@ -157,3 +202,4 @@ class Admitted:
     timeout: float
     labels: Labels = Labels.NONE
     progress: Listener | None = field(default=None, compare=False, repr=False)
+    client: Attended | None = field(default=None, compare=False, repr=False)

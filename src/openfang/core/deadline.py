@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
 
 _TICK = 0.001
@@ -15,10 +17,11 @@ _TICK = 0.001
 class Deadline:
     """Cancels what runs too long; `expired` tells our cancellation from everybody else's."""
 
-    __slots__ = ("_cancelling", "_handle", "_seconds", "_since", "_task", "expired")
+    __slots__ = ("_cancelling", "_handle", "_held", "_seconds", "_since", "_task", "expired")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._held = 0
         self.expired = False
 
     def __enter__(self) -> None:
@@ -35,8 +38,20 @@ class Deadline:
         if self._handle is not None and not self.expired:
             self._since = self._task.get_loop().time()
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Let time pass uncounted: somebody is being asked, and may take it."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+            self.again()
+
     def _expire(self) -> None:
         left = self._since + self._seconds - self._task.get_loop().time()
+        if self._held:
+            left = self._seconds
         if left > _TICK:
             self._handle = self._task.get_loop().call_later(left, self._expire)
             return

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 RATE_LIMIT = "rate_limit"
+INVALID_TOKEN = "invalid_token"  # noqa: S105 - a rule, in the words of RFC 6750
+INSUFFICIENT_SCOPE = "insufficient_scope"
 
 
 class OpenFangError(Exception):
@@ -117,7 +119,8 @@ class UnknownTool(CallRefused):
     step = "resolve"
 
     def __init__(self, name: str, *, hidden: bool = False) -> None:
-        super().__init__(f"Unknown tool: {name}", way_out="openfang tools list")
+        what = "agents" if name.startswith("agent:") else "tools"
+        super().__init__(f"Unknown tool: {name}", way_out=f"openfang {what} list")
         self.hidden = hidden
 
 

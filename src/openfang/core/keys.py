@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 EDGES = frozenset({"api", "mcp", "a2a", "web", "openai"})
+_ANY: Final = ("*",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A named key. What the gates read is bound to it (C7.7)."""
+    """A named key. What the gates read is bound to it (C7.7).
+
+    `toolsets` and `agents` are those that it opens, by name; `"*"` is any.
+    """
 
     id: str
     name: str
     role: Role = Role.USER
-    edges: tuple[str, ...] = ("*",)
+    edges: tuple[str, ...] = _ANY
+    toolsets: tuple[str, ...] = _ANY
+    agents: tuple[str, ...] = _ANY
     grants: Grants = EVERYTHING
     mode: Mode = Mode.EXECUTION
     projects: tuple[str, ...] = ()
@@ -32,6 +42,11 @@ class Key:
     def admin(self) -> bool:
         """Whether it manages the node."""
         return self.role is Role.ADMIN
+
+    @property
+    def bound(self) -> bool:
+        """Whether it opens some toolsets or some agents only."""
+        return "*" not in self.toolsets or "*" not in self.agents
 
     def opens(self, edge: str) -> bool:
         """Whether it is good for this edge."""
@@ -49,6 +64,20 @@ class Key:
             blacklist=self.blacklist,
             cells_per_minute=self.cells_per_minute,
         )
+
+
+def opened(
+    toolsets: Iterable[str] | None, agents: Iterable[str] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say which toolsets and which agents a new key opens: any, or those that are named.
+
+    A key for one agent opens no toolset, unless that is named too; nor the other way round.
+    """
+    unsaid = _ANY if toolsets is None and agents is None else ()
+    return (
+        unsaid if toolsets is None else tuple(toolsets),
+        unsaid if agents is None else tuple(agents),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,8 @@ class Receipt:
 class Result:
     """What a tool answered. `is_error` is the tool's own word, not a failure of the call.
 
-    `extra` is what a peer sent besides, and that we have no name for.
+    `extra` is what a peer sent besides, and that we have no name for. `fault` is the error that it
+    answered with in the place of a result: `code`, `message`, `data`.
     """
 
     content: tuple[Part, ...] = ()
@@ -46,6 +47,7 @@ class Result:
     labels: Labels = Labels.NONE
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fault: Mapping[str, Any] | None = None
     call_id: str = ""
     receipt: Receipt | None = None
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from openfang.core.calls import Mode
+    from openfang.core.clients import Client
     from openfang.core.decisions import Explanation
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tools import Risk, Tool
+    from openfang.core.trace import Chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,9 @@ class Options:
     admin_token: str | None = field(default=None, repr=False)
     patience: float = 0.0
     progress: Listener | None = field(default=None, compare=False, repr=False)
+    client: Client | None = field(default=None, compare=False, repr=False)
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    chain: Chain | None = None
 
 
 NO_OPTIONS = Options()

@@ -50,7 +50,8 @@ class SessionTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPage:
-    """Some sessions, newest first; `after` is where the rest begins, if there is more."""
+    """Some of `total` sessions, newest first; `after` is where the rest begins, if there is any."""
 
     sessions: Sequence[SessionSummary]
+    total: int
     after: str | None = None

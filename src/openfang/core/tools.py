@@ -98,7 +98,9 @@ _EXTERNAL = frozenset(
 class Tool:
     """One tool of one source, classified. `wire_name` is assigned by the registry.
 
-    Tools of one `lane` share its slots: `at_once` calls run, the rest wait.
+    Tools of one `lane` share its slots: `at_once` calls run, the rest wait. An `operation` is what
+    can be called and is no tool (C1.6): it is reached by its id alone, and never listed. One that
+    `hands_on` sends its arguments to an agent: what comes of that is not in its tags.
     """
 
     id: str
@@ -126,11 +128,18 @@ class Tool:
     timeout: float | None = None
     lane: str = ""
     at_once: int = 0
+    operation: bool = False
+    hands_on: bool = False
 
     @property
     def effects(self) -> frozenset[str]:
         """The tags that change something; reads do not count (C11.2)."""
         return self.tags - READ_TAGS
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether nothing can come of a call but its result."""
+        return not (self.effects or self.bounded_by_run or self.hands_on)
 
     @property
     def available(self) -> bool:

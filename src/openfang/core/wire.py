@@ -11,7 +11,7 @@ from openfang.core.calls import Grants, Mode, Role
 from openfang.core.decisions import Explanation, Verdict
 from openfang.core.events import AuditEvent
 from openfang.core.ids import Kind
-from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec
+from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec, opened
 from openfang.core.labels import Labels
 from openfang.core.log import Finding, Verification
 from openfang.core.results import Receipt, Result
@@ -57,6 +57,8 @@ def _key_fields(key: Key) -> dict[str, Any]:
     return {
         "role": key.role.value,
         "edges": list(key.edges),
+        "toolsets": list(key.toolsets),
+        "agents": list(key.agents),
         "tools": list(grants.tools),
         "network": list(grants.network),
         "shell": list(grants.shell),
@@ -87,10 +89,13 @@ def read_key(body: Mapping[str, Any]) -> Key | AdminToken:
     }
     if body.get("kind") == "admin_token":
         return AdminToken(**common, tools=tuple(body.get("tools", ("*",))))
+    toolsets, agents = opened(body.get("toolsets"), body.get("agents"))
     return Key(
         **common,
         role=Role(body.get("role", "user")),
         edges=tuple(body.get("edges", ("*",))),
+        toolsets=toolsets,
+        agents=agents,
         grants=_grants(body),
         mode=Mode(body.get("mode", "execution")),
         projects=tuple(body.get("projects", ("default",))),
@@ -214,7 +219,7 @@ def read_session(body: Mapping[str, Any]) -> SessionSummary:
 def read_sessions(body: Mapping[str, Any]) -> SessionPage:
     """Read a page of sessions."""
     found = [read_session(one) for one in body["sessions"]]
-    return SessionPage(sessions=found, after=body["after"])
+    return SessionPage(sessions=found, total=body["total"], after=body["after"])
 
 
 def turn_body(turn: SessionTurn) -> dict[str, Any]:

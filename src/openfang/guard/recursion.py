@@ -7,7 +7,7 @@ calls to agents and peers, and a run one of plain tools.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from openfang.guard.breaker import BreakerLimits, Breakers
@@ -58,10 +58,16 @@ class Trip:
     retry_after: float | None = None
 
 
-def check(  # noqa: PLR0911 - one line per rule, in the order of the contract
-    chain: Chain, tool: Tool, state: ChainState, limits: ChainLimits, now: float
+def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the contract
+    chain: Chain,
+    tool: Tool,
+    state: ChainState,
+    limits: ChainLimits,
+    now: float,
+    *,
+    tool_calls: int | None = None,
 ) -> Trip | None:
-    """Say whether this call of `tool` is one too many."""
+    """Say whether this call of `tool` is one too many; `tool_calls` is its caller's own bound."""
     if chain.depth > limits.depth:
         path = " -> ".join((*chain.ancestors, tool.id))
         why = f"{tool.id} would be call {chain.depth} in a row ({path}); the limit is"
@@ -79,15 +85,20 @@ def check(  # noqa: PLR0911 - one line per rule, in the order of the contract
             return None
         why = f"This chain has used its {limits.agent_calls} calls to agents and peers"
         return _trip("chain_budget", why, chain, tool)
-    if state.tool_calls < limits.tool_calls:
+    most = limits.tool_calls if tool_calls is None else min(limits.tool_calls, tool_calls)
+    if state.tool_calls < most:
         return None
-    why = f"This run has used its {limits.tool_calls} tool calls"
+    why = f"This run has used its {most} tool calls"
     return _trip("run_budget", why, chain, tool)
 
 
 def _trip(rule: str, why: str, chain: Chain, tool: Tool) -> Trip:
     path = (*chain.ancestors, tool.id)
     return Trip(rule=rule, text=f"{why}. {_ALONE}", depth=chain.depth, path=path)
+
+
+RUN_RESTS = 60.0
+_NO_CALLS = (0, 0.0)
 
 
 @dataclass(slots=True)
@@ -101,7 +112,7 @@ class Chains:
 
     A chain is known by its trace while any call of it is live (its first call waits for all the
     others), so there are never more chains than calls. A run is known until `capacity` others have
-    been seen after it.
+    been seen after it, or until it has rested: a session that lasts all day has not run away.
     """
 
     __slots__ = ("_capacity", "_chains", "_edges", "_limits", "_runs")
@@ -110,13 +121,17 @@ class Chains:
         self._limits = limits or ChainLimits()
         self._capacity = capacity
         self._chains: dict[str, _Used] = {}
-        self._runs: OrderedDict[str, int] = OrderedDict()
+        self._runs: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._edges = Breakers(self._limits.edge)
 
     def configure(self, limits: ChainLimits) -> None:
-        """Judge by other limits from now on; what was counted stays."""
-        self._limits = limits
+        """Judge by other limits from now on; what was counted stays, and who may come again."""
+        self._limits = replace(limits, allow_reentry=self._limits.allow_reentry)
         self._edges.configure(limits.edge)
+
+    def reenter(self, tools: frozenset[str]) -> None:
+        """Let these be called again while they wait further up in the chain."""
+        self._limits = replace(self._limits, allow_reentry=tools)
 
     @property
     def size(self) -> int:
@@ -132,7 +147,7 @@ class Chains:
         return ChainState(
             agent_calls=used.agent_calls if used else 0,
             live=used.live if used else 0,
-            tool_calls=self._runs.get(run, 0) if run is not None else 0,
+            tool_calls=self._runs.get(run, _NO_CALLS)[0] if run is not None else 0,
         )
 
     def enter(self, call: Call, tool: Tool, now: float) -> Trip | None:
@@ -141,11 +156,11 @@ class Chains:
         broken = self._edges.admit(edge, now) if edge else None
         if broken is not None:
             return _edge_open(call.chain, tool, broken.error, broken.retry_after)
-        trip = check(call.chain, tool, self.state(call), self._limits, now)
+        trip = self._check(call, tool, now)
         if trip is None:
             if edge:
                 self._edges.succeeded(edge)
-            self._count(call, tool)
+            self._count(call, tool, now)
         elif trip.rule in _COUNTS_AGAINST_EDGE:
             self._edges.failed(_edge(call, tool), trip.text, now)
         elif edge:
@@ -157,7 +172,14 @@ class Chains:
         broken = self._edges.look(_edge(call, tool), now)
         if broken is not None:
             return _edge_open(call.chain, tool, broken.error, broken.retry_after)
-        return check(call.chain, tool, self.state(call), self._limits, now)
+        return self._check(call, tool, now)
+
+    def _check(self, call: Call, tool: Tool, now: float) -> Trip | None:
+        run = self._runs.get(call.run_id or "")
+        if run is not None and now - run[1] > RUN_RESTS:
+            self.end_run(call.run_id or "")
+        own = call.caller.bounds.tool_calls
+        return check(call.chain, tool, self.state(call), self._limits, now, tool_calls=own)
 
     def leave(self, call: Call) -> None:
         """Count a call out that had been let in; the last one takes its chain along."""
@@ -171,17 +193,17 @@ class Chains:
         """Forget a run that is over."""
         self._runs.pop(run, None)
 
-    def _count(self, call: Call, tool: Tool) -> None:
+    def _count(self, call: Call, tool: Tool, now: float) -> None:
         used = self._chains.setdefault(_trace(call.chain), _Used())
         used.live += 1
         if tool.bounded_by_run:
             used.agent_calls += 1
         elif call.run_id is not None:
-            self._count_run(call.run_id)
+            self._count_run(call.run_id, now)
 
-    def _count_run(self, run: str) -> None:
+    def _count_run(self, run: str, now: float) -> None:
         runs = self._runs
-        runs[run] = runs.get(run, 0) + 1
+        runs[run] = runs.get(run, _NO_CALLS)[0] + 1, now
         runs.move_to_end(run)
         if len(runs) > self._capacity:
             runs.popitem(last=False)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import UnknownTool
+from openfang.core.ids import Kind
+from openfang.core.tools import Tool
 from openfang.policy.grants import can_see
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openfang.core.calls import Caller
-    from openfang.core.ids import Kind
-    from openfang.core.tools import Risk, Tool
+    from openfang.core.tools import Risk
     from openfang.registry.registry import Registry
+
+NO_TOOL: Final = Tool(id="mcp::", kind=Kind.MCP, source="", name="", wire_name="mcp__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,10 @@ class Catalog:
     def find(self, caller: Caller, name: str) -> Tool:
         """Resolve any name of a tool that this caller can see; the others do not exist."""
         tool = self.registry.snapshot.find(name)
-        if tool is None:
-            raise UnknownTool(name)
-        if not can_see(caller, tool):
-            raise UnknownTool(name, hidden=True)
+        # One that is not there is looked at all the same: who waits must not learn which it was.
+        seen = can_see(caller, tool or NO_TOOL)
+        if tool is None or not seen:
+            raise UnknownTool(name, hidden=tool is not None)
         return tool
 
     def list(

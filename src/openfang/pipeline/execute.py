@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from openfang.core.deadline import Deadline
 from openfang.core.errors import CallFailed, CallTimedOut, SourceFailed
+from openfang.pipeline.patience import Patient
+from openfang.pipeline.slot import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -42,18 +44,21 @@ class Executor:
 
     async def _in_lane(self, source: ToolSource, admitted: Admitted) -> Result:
         tool = admitted.tool
-        async with self.guards.slots.hold(tool.lane, tool.at_once, admitted.call.caller.id):
+        slot = Slot(self.guards.slots, tool.lane, tool.at_once, admitted.call.caller.id)
+        async with slot:
             self.guards.still(tool, self.clock.monotonic())
             # Another may have taken its place while we waited; one that is gone ends what it began.
             source = self.sources.get((tool.kind, tool.source), source)
-            return await self._within(source, admitted)
+            return await self._within(source, admitted, slot)
 
-    async def _within(self, source: ToolSource, admitted: Admitted) -> Result:
+    async def _within(
+        self, source: ToolSource, admitted: Admitted, slot: Slot | None = None
+    ) -> Result:
         tool = admitted.tool
         deadline = Deadline(admitted.timeout)
         try:
             with deadline:
-                result = await source.execute(admitted)
+                result = await source.execute(_patient(admitted, deadline, slot))
         except CallFailed as error:
             failure = self._without_secrets(error)
         except Exception as error:  # noqa: BLE001 - a source is somebody else's code
@@ -72,6 +77,12 @@ class Executor:
         failure.message = self.redactor.text(failure.message).text
         failure.args = (failure.message,)
         return failure
+
+
+def _patient(admitted: Admitted, deadline: Deadline, slot: Slot | None) -> Admitted:
+    """Stop the clock, and lend the slot, for as long as the client is being asked."""
+    client = admitted.call.client
+    return admitted if client is None else replace(admitted, client=Patient(client, deadline, slot))
 
 
 def _timed_out(admitted: Admitted) -> CallFailed:

@@ -46,6 +46,7 @@ class Guards:
     def _spend(self, call: Call, tool: Tool, now: float) -> None:
         caller = call.caller
         self.charge(caller, self._cost(tool), now)
+        _raise_often(self._often(caller, now), caller.id)
         if tool.kind is not Kind.BUILTIN:
             _raise_broken(self.breakers.admit(breaker_of(tool), now), tool)
 
@@ -97,6 +98,7 @@ class Guards:
         _raise_trip(self.chains.look(call, tool, now))
         caller = call.caller
         self.allowance(caller, self._cost(tool), now)
+        _raise_often(self._often(caller, now, look=True), caller.id)
         if tool.kind is not Kind.BUILTIN:
             _raise_broken(self.breakers.look(breaker_of(tool), now), tool)
         verdict = self.loops.look(call.run_id, tool, call_key(tool.id, canonical))
@@ -110,6 +112,14 @@ class Guards:
     def allowance(self, caller: Caller, cells: int, now: float) -> Granted:
         """Say what `charge` would leave, and take nothing."""
         return granted(self.limiter.look(caller.id, cells, self._quota(caller), now), caller.id)
+
+    def _often(self, caller: Caller, now: float, *, look: bool = False) -> Charge | None:
+        """Count a call against its caller's own number of calls, if it has one."""
+        most = caller.bounds.calls_per_minute
+        if most is None:
+            return None
+        count = self.limiter.look if look else self.limiter.charge
+        return count(f"calls of {caller.id}", 1, Quota(cells_per_minute=most, burst=most), now)
 
     def _quota(self, caller: Caller) -> Quota:
         own = caller.cells_per_minute
@@ -143,6 +153,17 @@ def granted(charge: Charge, caller: str) -> Granted:
             retry_after=wait,
         )
     return charge
+
+
+def _raise_often(charge: Charge | None, caller: str) -> None:
+    if isinstance(charge, Limited):
+        wait = charge.retry_after or 0.0
+        raise GuardTripped(
+            f"{caller} has made all its calls of this minute: free in {wait:.1f} s.",
+            rule=RATE_LIMIT,
+            way_out="wait, or raise resources.max_tool_calls_per_minute in its manifest",
+            retry_after=wait,
+        )
 
 
 def _raise_broken(broken: Broken | None, tool: Tool) -> None:

@@ -22,6 +22,7 @@ from openfang.core.errors import (
     Parked,
     PolicyViolation,
 )
+from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.core.trace import CURRENT_TRACE
@@ -214,6 +215,9 @@ class Pipeline:
         left = float("inf") if deadline is None else max(0.0, deadline - self.clock.monotonic())
         if tool.bounded_by_run:
             return left
+        own = call.caller.bounds.tool_seconds
+        if own is not None and not tool.hands_on and tool.kind is not Kind.CLIENT:
+            left = min(left, own)
         return min(self.tool_seconds if tool.timeout is None else tool.timeout, left)
 
     async def _run(self, trail: _Trail, admitted: Admitted) -> Result:
@@ -247,6 +251,7 @@ class Pipeline:
             labels=result.labels,
             meta=result.meta,
             extra=result.extra,
+            fault=result.fault,
             call_id=call.id,
             receipt=Receipt(start=first, end=last),
         )

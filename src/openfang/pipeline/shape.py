@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
@@ -25,6 +27,10 @@ _BASE64_RATIO = 3 / 4
 _MOST_PARTS = 10_000
 _SHARES = 16
 _USUAL = frozenset({"type", "text", "data", "mimeType"})
+_CUT_ONCE = re.compile(rf"\n?\[truncated: \d+ of \d+ characters, {URI_PREFIX}\w+\]\Z")
+_LONGEST_MARK = 200
+_SMALL = 300
+_MOST_FIELDS = 32
 _CARRIED_BY_PARTS = frozenset({"text", "data", "blob"})
 _CARRIED = Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET
 """What went in comes out: a result is no more trusted than its arguments."""
@@ -57,7 +63,7 @@ class Shaper:
             labels |= Labels.PII
         if labels != result.labels:
             result = replace(result, labels=labels)
-        large = max(sum(map(len, texts)), len(structured)) > self.max_chars
+        large = max(sum(map(_length, texts)), len(structured)) > self.max_chars
         if large or self._crowded(result) or any(map(self._too_binary, result.content)):
             return self._stored(admitted, result)
         return result, ()
@@ -76,7 +82,7 @@ class Shaper:
         if result.meta or result.extra:
             everything |= {"meta": result.meta, "extra": result.extra}
         whole = orjson.dumps(everything)
-        caller = admitted.call.caller.id
+        caller = admitted.call.root  # who hears of it in the end is who may read it
         kept = put_blob(blob, caller, whole, result.labels, self.now() + self.keep_ns)
         return self._cut(result, URI_PREFIX + blob), (kept, *self._room(blob, caller, len(whole)))
 
@@ -96,6 +102,7 @@ class Shaper:
             structured=self.redactor.tree(result.structured),
             meta=self.redactor.tree(result.meta),
             extra=self.redactor.tree(result.extra),
+            fault=self.redactor.tree(result.fault),
         )
 
     def _redacted_part(self, part: Part) -> Part:
@@ -120,7 +127,10 @@ class Shaper:
     def _cut(self, result: Result, uri: str) -> Result:
         structured = result.structured
         if structured is not None and len(orjson.dumps(structured)) > self.max_chars:
-            structured = {"truncated": uri, "characters": len(orjson.dumps(structured))}
+            structured = _small_fields(structured) | {
+                "truncated": uri,
+                "characters": len(orjson.dumps(structured)),
+            }
         cut = {"truncated": uri}
         return replace(
             result,
@@ -141,14 +151,23 @@ class Shaper:
             elif text is None:
                 kept.append(part)
             elif left > 0:
-                kept.append(part if len(text) <= left else _with_text(part, text[:left]))
-                left -= len(text)
+                kept.append(part if _length(text) <= left else _with_text(part, text[:left]))
+                left -= _length(text)
         if total > self.max_chars:
             marker = f"[truncated: {self.max_chars} of {total} characters, {uri}]"
             kept.append(text_part(marker))
         elif len(content) > _MOST_PARTS:
             kept.append(text_part(f"[truncated: {_MOST_PARTS} of {len(content)} parts, {uri}]"))
         return tuple(kept)
+
+
+def _small_fields(structured: object) -> dict[str, Any]:
+    """What says something in a few words of what was cut: numbers, names, short texts."""
+    if not isinstance(structured, dict):
+        return {}
+    fields = cast("dict[str, Any]", structured)
+    small = ((key, value) for key, value in fields.items() if len(orjson.dumps(value)) <= _SMALL)
+    return dict(islice(small, _MOST_FIELDS))
 
 
 def weight(result: Result) -> int:
@@ -190,9 +209,9 @@ def _resource(part: Part) -> dict[str, Any]:
 def _beside(result: Result) -> str:
     """Everything that is neither text nor data, as JSON: secrets hide there, too."""
     around = [_around(part) for part in result.content if not part.keys() <= _USUAL]
-    if not (around or result.meta or result.extra):
+    if not (around or result.meta or result.extra or result.fault):
         return ""
-    return orjson.dumps([around, result.meta, result.extra]).decode()
+    return orjson.dumps([around, result.meta, result.extra, result.fault]).decode()
 
 
 def _around(part: Part) -> dict[str, Any]:
@@ -215,4 +234,10 @@ def _texts(content: Sequence[Part]) -> list[str]:
 
 
 def _text_length(content: Sequence[Part]) -> int:
-    return sum(map(len, _texts(content)))
+    return sum(map(_length, _texts(content)))
+
+
+def _length(text: str) -> int:
+    """Count a text without the mark at its end: what was cut once is handed on as it is."""
+    marked = _CUT_ONCE.search(text[-_LONGEST_MARK:])
+    return len(text) - len(marked[0]) if marked else len(text)

@@ -9,11 +9,13 @@ from openfang.core.calls import Call, Mode
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool, Trust
-from openfang.safety.urls import AddressRefused, host_granted, parse_target
+from openfang.policy.grants import agent_name, way_to_grant
+from openfang.policy.places import ungranted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from openfang.core.calls import Caller
     from openfang.core.ports import Gate
 
 
@@ -83,9 +85,14 @@ class ProjectGate:
 
     def check(self, tool: Tool, call: Call) -> Decision:
         if tool.risk >= Risk.MEDIUM and not call.context.project:
-            way_out = "a key made with: openfang keys create NAME --project default"
-            return Deny("Tool requires project_id", "project_missing", way_out)
+            return Deny("Tool requires project_id", "project_missing", _to_a_project(call.caller))
         return ALLOW
+
+
+def _to_a_project(caller: Caller) -> str:
+    if agent := agent_name(caller):
+        return f'project = "default" in [policy]: openfang agents edit {agent}'
+    return "a key made with: openfang keys create NAME --project default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +168,22 @@ class GrantGate:
 
 
 def _beyond_network(tool: Tool, call: Call) -> Deny | None:
-    """Find an address among the arguments that choose where, whose host is not granted."""
-    for name in _PLACES.union(tool.sink.targets) & call.arguments.keys():
-        try:
-            target = parse_target(str(call.arguments[name]))
-        except AddressRefused:
-            continue  # no address
-        if not host_granted(target, call.caller.grants.network):
-            return Deny(
-                f"Host {target.host} is not covered by the network grants of {call.caller.id}",
-                "network_not_granted",
-                f'network = ["{target.host}"] in its manifest',
-            )
-    return None
+    """Find what among the arguments would reach further than the network grants."""
+    caller = call.caller
+    # What names a resource of a server is an address only if it says so.
+    arguments = {"": [*call.arguments.values()]} if tool.operation else call.arguments
+    found = ungranted(arguments, caller.grants.network, targets=tool.sink.targets)
+    if found is None:
+        return None
+    host, what = found
+    return Deny(
+        f"{what} by the network grants of {caller.id}" if host else f"{what} ({caller.id})",
+        "network_not_granted",
+        way_to_grant(caller, "network", host or "HOST"),
+    )
 
 
 _OURS = frozenset({Kind.BUILTIN, Kind.AGENT})
-_PLACES = frozenset({"url", "uri", "href", "link", "endpoint", "address", "base_url"})
 
 
 def standard_gates(

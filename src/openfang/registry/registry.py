@@ -122,7 +122,7 @@ class Registry:
         state = self._state
         own = state.sources.get(key, {})
         fresh = [apply_adapters(tool, self._adapters) for tool in _claimed(state, own, tools)]
-        names, collisions = state.names.assign(fresh)
+        names, collisions = state.names.assign([t for t in fresh if not t.operation])
         checks = self._checked(fresh)
         ours = {tool.id: _derived(tool, names, checks.get(tool.id)) for tool in fresh}
         return self._commit(
@@ -154,7 +154,7 @@ class Registry:
 
     def _checked(self, tools: Iterable[Tool]) -> dict[str, Pinned]:
         now, pins = self._clock.time_ns(), self._state.pins
-        pinned = (tool for tool in tools if tool.kind in PINNED_KINDS)
+        pinned = (tool for tool in tools if tool.kind in PINNED_KINDS and not tool.operation)
         return {tool.id: check(pins.get(tool.id), tool, now=now) for tool in pinned}
 
     def _commit(
@@ -215,7 +215,7 @@ def _claimed(state: _State, own: Mapping[str, Tool], tools: Iterable[Tool]) -> l
 def _derived(tool: Tool, names: NameTable, verdict: Pinned | None) -> Tool:
     return replace(
         tool,
-        wire_name=names.names[tool.id],
+        wire_name="" if tool.operation else names.names[tool.id],
         aliases=tuple(alias for alias in tool.aliases if names.may_use(alias, tool.id)),
         hold=_HOLD if isinstance(verdict, Changed) else tool.hold,
     )

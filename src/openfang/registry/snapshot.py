@@ -34,7 +34,7 @@ class Snapshot:
         for tool in sorted(aliased, key=lambda tool: tool.kind is not Kind.BUILTIN):
             for alias in filter(_usable, tool.aliases):
                 index.setdefault(alias, tool)
-        index.update({tool.wire_name: tool for tool in by_id.values()})
+        index.update({tool.wire_name: tool for tool in by_id.values() if tool.wire_name})
         index.update(by_id)
         return cls(
             tools=MappingProxyType(by_id),
@@ -55,11 +55,12 @@ class Snapshot:
         tags: Collection[str] | None = None,
         enabled: bool | None = None,
     ) -> tuple[Tool, ...]:
-        """List what meets every condition given; of `tags` one is enough, held is not enabled."""
+        """List the tools that meet every condition; of `tags` one will do, held is not enabled."""
         return tuple(
             tool
             for tool in self.tools.values()
-            if (kinds is None or tool.kind in kinds)
+            if not tool.operation
+            and (kinds is None or tool.kind in kinds)
             and (risks is None or tool.risk in risks)
             and (max_risk is None or tool.risk <= max_risk)
             and (tags is None or not tool.tags.isdisjoint(tags))

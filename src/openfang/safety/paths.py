@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import OpenFangError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LONGEST_COMPONENT: Final = 255
 LONGEST_PATH: Final = 4096
+_ALL: Final = "/"
 _ESCAPED = {"%2e": ".", "%2f": "/", "%5c": "\\"}
 _ESCAPE = re.compile("|".join(_ESCAPED), re.IGNORECASE)
 # What can stand next to a path inside one element of a command: `--config=../x`, `/a:../b`.
@@ -32,6 +37,31 @@ def components(path: str, *, root: str | None = None) -> tuple[str, ...]:
         if len(part.encode()) > LONGEST_COMPONENT:
             raise FileRefused(f"The name {part[:40]!r}... is over {LONGEST_COMPONENT} bytes long")
     return tuple(parts)
+
+
+def is_closed(names: tuple[str, ...], closed: Iterable[str], *, root: str) -> bool:
+    """Whether a path below `root` is among those that are closed, or lies below one of them.
+
+    A pattern without a slash closes that name wherever it stands.
+    """
+    leading = ["/" + "/".join(names[: end + 1]) for end in range(len(names))]
+    patterns = [_pattern_below(pattern, root) for pattern in closed]
+    return _ALL in patterns or any(
+        fnmatchcase(one, pattern)
+        for pattern in filter(None, patterns)
+        for one in (leading if pattern.startswith("/") else names)
+    )
+
+
+def _pattern_below(pattern: str, root: str) -> str | None:
+    """Write a pattern as it counts from `root`, or as a mere name; None for nothing of it."""
+    plain = "/".join(part for part in pattern.split("/") if part not in {"", "."})
+    if not pattern.startswith("/"):
+        return f"/{plain}" if "/" in plain or not plain else plain
+    whole = root.strip("/")
+    if plain == whole or not plain or whole.startswith(f"{plain}/"):
+        return _ALL
+    return plain.removeprefix(whole) if plain.startswith(f"{whole}/") else None
 
 
 def has_parent_reference(text: str) -> bool:

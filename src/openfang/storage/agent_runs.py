@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from openfang.core.agents import Ended, Ending
+from openfang.core.agents import Ended, Ending, Usage
 from openfang.core.labels import Labels
 from openfang.storage.sessions import carry
 from openfang.storage.state import RunStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from openfang.core.agents import Wish
     from openfang.storage.database import Database
 
 Statement = tuple[str, "Sequence[Any]"]
-_COLUMNS: Final = "id, session, agent, caller, labels, process, taken"
+_COLUMNS: Final = "id, session, agent, caller, labels, process, taken, origin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUnderWay:
-    """A run without its ending. `taken` counts the processes that took it over before."""
+    """A run without its ending. `taken` counts the processes that took it over before.
+
+    `origin` is what whoever asked was bound to, as it was written at the beginning.
+    """
 
     id: str
     session: str
@@ -33,6 +36,7 @@ class RunUnderWay:
     labels: Labels
     process: str
     taken: int
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class AgentRunStore:
                 labels=Labels(row[4]) | RunStore(self.database).labels(row[0]),
                 process=row[5],
                 taken=row[6],
+                origin=row[7],
             )
             for row in self.database.read(sql, parameters)
         ]
@@ -69,14 +74,50 @@ class AgentRunStore:
         rows = self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))
         return frozenset(row[0] for row in rows)
 
+    def used(self, agents: Collection[str], since: int) -> Usage:
+        """Add up what the runs of these agents that began since then have used."""
+        marks = ", ".join("?" * len(agents))
+        sums = ", ".join(f"SUM(json_extract(usage, '$.{name}'))" for name in Usage.__slots__)
+        sql = f"SELECT {sums} FROM agent_runs WHERE agent IN ({marks}) AND started_at >= ?"  # noqa: S608 - constants and marks
+        requests, tokens_in, tokens_out, cost = self.database.read(sql, (*agents, since))[0]
+        return Usage(
+            requests=requests or 0,
+            input_tokens=tokens_in or 0,
+            output_tokens=tokens_out or 0,
+            cost_usd=cost or 0.0,
+        )
 
-def begin(run: str, session: str, process: str, labels: Labels, now: int) -> Statement:
-    """Begin a run in a session."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """A run that is about to begin: where, by which process, and with what it came."""
+
+    run: str
+    session: str
+    process: str
+    labels: Labels
+    origin: str = ""
+    now: int
+
+
+def begin(one: Beginning, gone: Sequence[str] = ()) -> tuple[Statement, ...]:
+    """Begin a run in a session.
+
+    The unit fails while another is under way in it, unless its process is one of those `gone`.
+    """
+    marks = ", ".join("?" * len(gone))
+    alone = (
+        "INSERT INTO begun SELECT NULL, '' WHERE EXISTS ("  # noqa: S608 - constants and marks
+        "SELECT 1 FROM agent_runs WHERE session = ? AND state = 'running' "
+        f"AND process NOT IN ({marks}))"
+    )
     sql = (
         "INSERT INTO agent_runs (id, session, agent, caller, state, labels, started_at, process, "
-        "taken) SELECT ?, id, agent, caller, 'running', ?, ?, ?, 0 FROM sessions WHERE id = ?"
+        "taken, origin) "
+        "SELECT ?, id, agent, caller, 'running', ?, ?, ?, 0, ? FROM sessions WHERE id = ?"
     )
-    return sql, (run, int(labels), now, process, session)
+    parameters = (one.run, int(one.labels), one.now, one.process, one.origin, one.session)
+    return (alone, (one.session, *gone)), (sql, parameters)
 
 
 def call(run: str, wish: Wish) -> Statement:
@@ -89,18 +130,21 @@ def answered(run: str, wish_id: str) -> Statement:
     return "DELETE FROM begun WHERE run = ? AND wish = ?", (run, wish_id)
 
 
-def end(run: str, ended: Ended, now: int) -> tuple[Statement, ...]:
-    """End a run."""
-    usage = ended.usage
+def _usage(usage: Usage) -> str:
     spent = {
         "requests": usage.requests,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cost_usd": usage.cost_usd,
     }
+    return orjson.dumps(spent).decode()
+
+
+def end(run: str, ended: Ended, now: int) -> tuple[Statement, ...]:
+    """End a run."""
     sql = "UPDATE agent_runs SET state = 'ended', ending = ?, usage = ?, ended_at = ? WHERE id = ?"
     return (
-        (sql, (ended.ending.value, orjson.dumps(spent).decode(), now, run)),
+        (sql, (ended.ending.value, _usage(ended.usage), now, run)),
         ("DELETE FROM begun WHERE run = ?", (run,)),
     )
 

@@ -79,6 +79,14 @@ class KeyStore:
         )
         return frozenset(row[0] for row in self.database.read(sql, (self.now(),)))
 
+    def ended(self, name: str) -> bool:
+        """Whether there was a key of this name, and it is not in force any more."""
+        sql = "SELECT revoked_at, expires_at FROM keys WHERE name = ? AND kind = 'key'"
+        rows, now = self.database.read(sql, (name,)), self.now()
+        return bool(rows) and not any(
+            revoked is None and (expires is None or expires > now) for revoked, expires in rows
+        )
+
     def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""
         row = self._in_force("admin_token", secret)
@@ -131,6 +139,8 @@ def _key_body(key: Key) -> dict[str, Any]:
     return {
         "role": key.role.value,
         "edges": key.edges,
+        "toolsets": key.toolsets,
+        "agents": key.agents,
         "tools": grants.tools,
         "network": grants.network,
         "shell": grants.shell,
@@ -158,6 +168,9 @@ def _key(row: tuple[Any, ...]) -> Key:
         name=row[1],
         role=Role(body["role"]),
         edges=tuple(body["edges"]),
+        # Keys that were made before there were such bounds have none.
+        toolsets=tuple(body.get("toolsets", ("*",))),
+        agents=tuple(body.get("agents", ("*",))),
         grants=grants,
         mode=Mode(body["mode"]),
         projects=tuple(body["projects"]),

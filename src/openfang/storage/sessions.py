@@ -46,19 +46,19 @@ class SessionStore:
         self, *, caller: str | None, agent: str = "", after: str = "", limit: int
     ) -> list[SessionSummary]:
         """List the newest: everybody's or one caller's, of one agent, behind a cursor."""
-        conditions, parameters = ["1 = 1"], list[Any]()
-        if caller is not None:
-            conditions.append("caller = ?")
-            parameters.append(caller)
-        if agent:
-            conditions.append("agent = ?")
-            parameters.append(agent)
+        conditions, parameters = _whose(caller, agent)
         if after:
             moment, _, session = after.partition("-")
             conditions.append("(updated_at, id) < (?, ?)")
             parameters += [int(moment, 16), session]
         where = f"{' AND '.join(conditions)} ORDER BY updated_at DESC, id DESC LIMIT ?"
         return self._select(where, (*parameters, limit))
+
+    def count(self, *, caller: str | None, agent: str = "") -> int:
+        """Count them: everybody's or one caller's, of one agent."""
+        conditions, parameters = _whose(caller, agent)
+        sql = f"SELECT COUNT(*) FROM sessions WHERE {' AND '.join(conditions)}"  # noqa: S608 - constants and marks
+        return self.database.read(sql, parameters)[0][0]
 
     def _select(self, where: str, parameters: Sequence[Any]) -> list[SessionSummary]:
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE {where}"  # noqa: S608 - constants and marks
@@ -113,6 +113,13 @@ class SessionStore:
             SessionTurn(seq=seq, run=run, at=at, message=_message(speaker, body))
             for seq, at, speaker, body in self.database.read(sql, (session, run))
         ]
+
+
+def _whose(caller: str | None, agent: str) -> tuple[list[str], list[Any]]:
+    """Conditions, and what stands for their marks."""
+    wanted = {"caller = ?": caller, "agent = ?": agent or None}
+    kept = {condition: value for condition, value in wanted.items() if value is not None}
+    return ["1 = 1", *kept], list(kept.values())
 
 
 def insert(session: SessionSummary) -> Statement:

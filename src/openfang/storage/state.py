@@ -55,6 +55,13 @@ def remember(space: str, name: str, value: str, labels: Labels) -> Statement:
     return sql, (space, name, value, int(labels), time.time_ns())
 
 
+def forget(space: str) -> Statement:
+    """Forget everything in a space, and in those inside it."""
+    inner = f"{space}/"
+    sql = "DELETE FROM memory WHERE space = ? OR substr(space, 1, ?) = ?"
+    return sql, (space, len(inner), inner)
+
+
 @dataclass(frozen=True, slots=True)
 class BlobStore:
     """Results that were too long to show, readable by the same caller for a while."""

@@ -18,7 +18,7 @@ from openfang.agents.loop import Budget
 from openfang.agents.ports import Incoming
 from openfang.agents.spec import AgentSpec, Program
 from openfang.app.confine import Confiner
-from openfang.core.errors import UnknownTool
+from openfang.core.errors import CallRefused, UnknownTool
 from openfang.core.results import text_result
 from openfang.host.sandbox import available
 
@@ -84,6 +84,11 @@ async def echo_tool(wish: Wish) -> Result:
     return text_result(str(wish.arguments.get("text", "")), structured=dict(wish.arguments))
 
 
+async def nobody(question: str) -> str:
+    """Answer for a person who is not there."""
+    raise CallRefused(question, rule="nobody_to_ask")
+
+
 @dataclass(slots=True)
 class Stage:
     """One home, and the agents in it."""
@@ -125,12 +130,15 @@ class Stage:
         message: str = "",
         *,
         call: Callable[[Wish], Awaitable[Result]] = echo_tool,
+        ask: Callable[[str], Awaitable[str]] | None = None,
         **incoming: Any,
     ) -> Ended:
         """Say something to an agent, and wait for its answer."""
         said = Incoming(message=message, session="s1", run="run-1", **incoming)
         with anyio.fail_after(PATIENCE):
-            return await self.programs.answer(spec, said, call=call, told=self.told)
+            return await self.programs.answer(
+                spec, said, call=call, ask=ask or nobody, told=self.told
+            )
 
     async def answer(self, spec: AgentSpec, message: str = "") -> str:
         """The same, of which the words alone count."""

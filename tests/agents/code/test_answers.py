@@ -259,13 +259,12 @@ async def test_a_question_says_that_nobody_can_be_asked(tmp_path: Path) -> None:
 
 
 async def test_a_question_reaches_whoever_answers_for_the_person(tmp_path: Path) -> None:
-    async def person(_spec: object, _incoming: object, question: str) -> str:
+    async def person(question: str) -> str:
         return f"{question} Yes."
 
     async with stage(tmp_path) as on:
-        on.programs.ask = person
         spec = on.agent("def run(message, context): return context.ask('Really?')")
-        assert await on.answer(spec) == "Really? Yes."
+        assert (await on.say(spec, ask=person)).answer == "Really? Yes."
 
 
 async def test_what_came_along_with_the_message_is_there(tmp_path: Path) -> None:

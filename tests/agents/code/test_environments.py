@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from anyio import to_thread
 from tests.agents.code.stage import stage
 
 from openfang.core.errors import SourceFailed
@@ -46,6 +48,16 @@ async def test_an_agents_packages_are_installed_once_and_kept(tmp_path: Path, se
         kept = [path for path in (on.home / "agents-env").iterdir() if path.is_dir()]
         assert len(kept) == 1
         assert (kept[0] / "openfang.ready").exists()
+
+
+async def test_an_environment_that_was_taken_away_is_made_again(tmp_path: Path) -> None:
+    requirement = wheel(tmp_path)
+    async with stage(tmp_path, search=BY_UV) as on:
+        spec = on.agent(SAYS, requirements=(requirement,))
+        assert await on.answer(spec) == "from a package"
+        await to_thread.run_sync(shutil.rmtree, on.home / "agents-env")
+        again = replace(spec, workspace=on.home / "workspaces" / "other")
+        assert await on.answer(again) == "from a package"
 
 
 async def test_packages_that_cannot_be_installed_are_said_so_and_nobody_else_waits(

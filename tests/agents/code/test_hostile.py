@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,7 +159,12 @@ async def test_one_that_cannot_be_loaded_says_why(tmp_path: Path, source: str, r
         assert reason in await failure(on, on.agent(source))
 
 
-HANGS = "import asyncio\nasync def run(message):\n    await asyncio.sleep(1000)"
+HANGS = """
+import asyncio
+
+async def run(message):
+    await asyncio.sleep(1000 if message == "hang" else 0)
+"""
 STUBBORN = """
 import asyncio
 
@@ -178,12 +184,12 @@ PLAIN = "import time\ndef run(message):\n    time.sleep(1000 if message == 'hang
 @pytest.mark.parametrize("source", [HANGS, STUBBORN, BLOCKS, SPINS, PLAIN])
 async def test_one_that_hangs_ends_with_its_budget(tmp_path: Path, source: str) -> None:
     async with beside_a_good_one(tmp_path) as on:
-        spec = on.agent(source, budget=Budget(seconds=0.3))
-        ended = await on.say(spec, "hang")
+        spec = on.agent(source)
+        assert (await on.say(spec, "now")).ending is Ending.ANSWERED
+        ended = await on.say(replace(spec, budget=Budget(seconds=0.3)), "hang")
         assert ended.ending is Ending.TIME
         assert ended.answer == "I stopped: the run has no more time left."
-        if source is not HANGS:
-            assert (await on.say(spec, "now")).ending is Ending.ANSWERED
+        assert (await on.say(spec, "now")).ending is Ending.ANSWERED
 
 
 @pytest.mark.parametrize("source", [STUBBORN, BLOCKS, SPINS, PLAIN])
@@ -377,11 +383,23 @@ async def test_rubbish_between_the_messages_is_passed_over(tmp_path: Path, rubbi
         assert await on.answer(on.agent(RUBBISH.format(rubbish=rubbish))) == "said"
 
 
+ABOUT_ITSELF = """
+import os
+
+async def run(message, context):
+    own = context._run
+    line = '\\n{{"id":%d,"say":"%s","text":7}}\\n' % (own.number, {say})
+    os.write(own.channel._write, line.encode())
+    return "said"
+"""
+
+
 async def test_rubbish_about_a_run_fails_that_run(tmp_path: Path) -> None:
     async with beside_a_good_one(tmp_path) as on:
-        rubbish = b'\n{"id":1,"say":"stream","text":7}\n'
-        reason = await failure(on, on.agent(RUBBISH.format(rubbish=rubbish)))
-        assert "cannot be read" in reason
+        assert "cannot be read" in await failure(on, on.agent(ABOUT_ITSELF.format(say="'stream'")))
+        long = await failure(on, on.agent(ABOUT_ITSELF.format(say="'x' * 5_000_000")))
+        assert "cannot be read" in long
+        assert len(long) < 1000
 
 
 async def test_a_flood_of_messages_that_belong_to_nothing_ends_the_process(
@@ -400,6 +418,26 @@ async def test_a_flood_of_messages_that_belong_to_nothing_ends_the_process(
                             pass
             """)
         assert "belong to no run" in await failure(on, spec)
+
+
+async def test_what_a_run_says_that_was_ended_breaks_no_other(tmp_path: Path) -> None:
+    async with stage(tmp_path) as on:
+        spec = on.agent("""
+            import asyncio
+
+            async def run(message, context):
+                if message != "flood":
+                    return "fine"
+                for number in range(140):
+                    for _ in range(1000):
+                        context.stream("w ")
+                    await asyncio.sleep(0)
+            """)
+        assert await on.answer(spec) == "fine"
+        assert "more than 100000 messages" in await failure(on, spec, "flood")
+        first = on.programs._keepers["tester"]._warm
+        assert await on.answer(spec) == "fine"
+        assert on.programs._keepers["tester"]._warm is first
 
 
 async def test_a_line_without_end_ends_the_process(tmp_path: Path) -> None:

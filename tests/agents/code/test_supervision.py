@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 from anyio import to_thread
-from tests.agents.code.stage import echo_tool, stage
+from tests.agents.code.stage import echo_tool, nobody, stage
 
+from openfang.agents.code.allotted import Allotted
 from openfang.agents.code.running import Order
 from openfang.agents.loop import Budget
 from openfang.agents.ports import Incoming
@@ -89,9 +91,9 @@ async def test_calls_of_one_run_are_made_as_many_at_once_as_it_may(tmp_path: Pat
         assert most == 3
 
 
-async def within_a_second(on: Stage, spec: AgentSpec, answer: str) -> str:
+async def soon(on: Stage, spec: AgentSpec, answer: str) -> str:
     """Ask until the answer is the new one."""
-    with anyio.fail_after(1):
+    with anyio.fail_after(10):
         while await on.answer(spec, "now") != answer:
             pass
     return answer
@@ -126,7 +128,7 @@ async def said_meanwhile(on: Stage, old: AgentSpec, new: AgentSpec) -> list[str]
         (on.home / "agents" / "tester" / "agent.py").write_text(
             "async def run(message, context): return 'new'"
         )
-        answers.append(await within_a_second(on, new, "new"))
+        answers.append(await soon(on, new, "new"))
         assert not first[0].over.is_set()
         go_on.set()
     with anyio.fail_after(5):
@@ -149,7 +151,29 @@ async def test_an_edited_module_beside_it_is_live_too(tmp_path: Path) -> None:
         module.write_text("HELLO = 'hello'")
         assert await on.answer(spec) == "hello"
         module.write_text("HELLO = 'good day'")
-        await within_a_second(on, spec, "good day")
+        await soon(on, spec, "good day")
+
+
+async def test_an_edited_module_further_down_is_live_too(tmp_path: Path) -> None:
+    async with stage(tmp_path) as on:
+        spec = on.agent("from far.off import HELLO\nasync def run(message): return HELLO")
+        module = on.home / "agents" / "tester" / "far" / "off.py"
+        module.parent.mkdir()
+        module.write_text("HELLO = 'hello'")
+        assert await on.answer(spec) == "hello"
+        module.write_text("HELLO = 'good day'")
+        with anyio.fail_after(10):
+            while await on.answer(spec) != "good day":
+                pass
+
+
+async def test_no_run_can_guess_the_number_of_another(tmp_path: Path) -> None:
+    async with stage(tmp_path) as on:
+        spec = on.agent("async def run(message, context): return context._run.number")
+        numbers = [int(await on.answer(spec)) for _ in range(20)]
+    assert len(set(numbers)) == 20
+    assert max(numbers) > 1 << 40
+    assert not any(two - one == 1 for one, two in pairwise(numbers))
 
 
 async def test_a_changed_manifest_replaces_the_process_only_if_it_concerns_it(
@@ -214,7 +238,15 @@ async def test_a_run_that_is_cancelled_at_once_is_let_go_of_at_once(tmp_path: Pa
         for _ in range(20):
             with anyio.CancelScope() as scope:
                 scope.cancel()
-                await first.answer(Order(spec=spec, incoming=said, call=echo_tool, told=on.told))
+                order = Order(
+                    spec=spec,
+                    incoming=said,
+                    call=echo_tool,
+                    told=on.told,
+                    ask=nobody,
+                    time=Allotted(None),
+                )
+                await first.answer(order)
             assert scope.cancelled_caught
         assert await on.answer(spec) == "fine"
         assert warm(on) is first

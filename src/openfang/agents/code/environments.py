@@ -71,13 +71,19 @@ class Environments:
         if place is None:
             return found
         making = self._made.get(place)
-        if making is None or (making.error and anyio.current_time() > making.until):
+        if making is None or await self._again(place, making):
             making = self._made[place] = _Making()
             tasks.start_soon(self._make, place, python, program.requirements, making)
         await making.done.wait()
         if making.error is not None:
             raise SourceFailed(making.error.message, way_out=making.error.way_out)
         return Runtime(place / "bin" / "python", place)
+
+    async def _again(self, place: Path, making: _Making) -> bool:
+        """Whether it is to be made once more: it failed a while ago, or somebody took it away."""
+        if making.error is not None:
+            return anyio.current_time() > making.until
+        return making.done.is_set() and not await to_thread.run_sync((place / _READY).exists)
 
     def _found(self, program: Program) -> Runtime:
         python = self._interpreter(program)

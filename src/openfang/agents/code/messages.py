@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 10_000_000  # the process keeps to it, too
 _LONGEST_NAME: Final = 1000
+_LONGEST_REASON: Final = 2000
+_LONGEST_TRACE: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,8 @@ def read(message: object) -> Heard:
     try:
         return Heard(run, _said(fields))
     except (KeyError, TypeError, ValueError) as error:
-        return Heard(run, Unreadable(f"{fields.get('say')!r} is not what it should be: {error!r}"))
+        said = f"{fields.get('say')!r:.100} is not what it should be: {error!r:.200}"
+        return Heard(run, Unreadable(said))
 
 
 def _said(fields: dict[str, Any]) -> Said:  # noqa: C901, PLR0911, PLR0912 - a table of messages
@@ -189,9 +192,9 @@ def _said(fields: dict[str, Any]) -> Said:  # noqa: C901, PLR0911, PLR0912 - a t
         case "reject":
             return Declined(_text(fields["reason"]))
         case "error":
-            return Raised(_reason(fields), _text(fields["traceback"]))
+            return Raised(_reason(fields), _text(fields["traceback"])[-_LONGEST_TRACE:])
         case "broken":
-            return Broken(_reason(fields), _text(fields["traceback"]))
+            return Broken(_reason(fields), _text(fields["traceback"])[-_LONGEST_TRACE:])
         case "ended":
             return Stopped()
         case "lingers":
@@ -227,7 +230,7 @@ def _table(value: object) -> dict[str, Any]:
 
 def _reason(fields: Mapping[str, Any]) -> str:
     kind, message = _text(fields["type"]), _text(fields["message"])
-    return f"{kind}: {message}" if message else kind
+    return (f"{kind}: {message}" if message else kind)[:_LONGEST_REASON]
 
 
 def begin(run: int, incoming: Incoming) -> bytes:

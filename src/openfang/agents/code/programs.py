@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from openfang.agents.code.allotted import Allotted
 from openfang.agents.code.environments import Environments
 from openfang.agents.code.keeper import Keeper, Means
-from openfang.agents.code.running import Order, nobody
+from openfang.agents.code.running import Order
+from openfang.agents.code.start import nobody_looks
+from openfang.core.agents import Ended, Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from openfang.agents.code.running import Ask
-    from openfang.agents.code.start import Confine
+    from openfang.agents.code.start import Confine, Witness
     from openfang.agents.ports import Incoming
     from openfang.agents.spec import AgentSpec
-    from openfang.core.agents import Ended, Wish
+    from openfang.core.agents import Wish
     from openfang.core.progress import Listener
     from openfang.core.results import Result
+
+
+_NO_TIME: Final = "I stopped: the run had no more time left before the agent's process was ready."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +37,7 @@ class CodePrograms:
     confine: Confine
     environments: Path
     environ: Mapping[str, str]
-    ask: Ask = nobody
+    witness: Witness = nobody_looks
     _begun: anyio.Event = field(default_factory=anyio.Event)
     _keepers: dict[str, Keeper] = field(default_factory=dict[str, Keeper])
     _means: Means | None = None
@@ -42,6 +48,7 @@ class CodePrograms:
             self._means = Means(
                 confine=self.confine,
                 environments=Environments(self.environments, self.environ),
+                witness=self.witness,
                 tasks=tasks,
             )
             self._begun.set()
@@ -53,13 +60,24 @@ class CodePrograms:
         incoming: Incoming,
         *,
         call: Callable[[Wish], Awaitable[Result]],
+        ask: Ask,
         told: Listener,
     ) -> Ended:
         """Hand a message to the agent's process and wait for its answer."""
-        warm = await (await self._keeper(spec.name)).warm(spec)
-        return await warm.answer(
-            Order(spec=spec, incoming=incoming, call=call, told=told, ask=self.ask)
-        )
+        time, warm = Allotted(spec.budget.seconds), None
+        with time.limited():
+            warm = await (await self._keeper(spec.name)).warm(spec)
+        if warm is None:
+            ended = Ended(answer=_NO_TIME, ending=Ending.TIME)
+            told(ended)
+            return ended
+        order = Order(spec=spec, incoming=incoming, call=call, told=told, ask=ask, time=time)
+        return await warm.answer(order)
+
+    def layers(self, name: str) -> Sequence[str]:
+        """What stands between an agent's process and the machine; nothing if none runs."""
+        keeper = self._keepers.get(name)
+        return keeper.layers if keeper is not None else ()
 
     def retain(self, names: Collection[str]) -> None:
         """Keep these agents alone; the others finish what they are at, and end."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from openfang.agents.code.allotted import Allotted
     from openfang.agents.ports import Incoming
     from openfang.agents.spec import AgentSpec
     from openfang.core.progress import Listener
@@ -45,21 +46,11 @@ MOST_MESSAGES: Final = 100_000
 MOST_TEXT: Final = 10_000_000
 MOST_ARTIFACTS: Final = 100
 MOST_WAITING: Final = 1000
-_WAY_OUT: Final = "the log has what it raised: openfang logs"
+_WAY_OUT: Final = "what it raised is in the log: of a daemon, logs/daemon.log in the home"
 
-Ask: TypeAlias = "Callable[[AgentSpec, Incoming, str], Awaitable[str]]"
+Ask: TypeAlias = "Callable[[str], Awaitable[str]]"
 Call: TypeAlias = "Callable[[Wish], Awaitable[Result]]"
 Send: TypeAlias = "Callable[[bytes], Awaitable[None]]"
-
-
-async def nobody(spec: AgentSpec, incoming: Incoming, question: str) -> str:
-    """Answer for an edge that cannot ask its person anything."""
-    del incoming, question
-    raise CallRefused(
-        f"The agent {spec.name} has a question, and nobody can be asked over this connection.",
-        rule="nobody_to_ask",
-        way_out="say all that it needs in the message",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +61,8 @@ class Order:
     incoming: Incoming
     call: Call
     told: Listener
-    ask: Ask = nobody
+    ask: Ask
+    time: Allotted
 
 
 class Running:
@@ -188,7 +180,8 @@ class Running:
 
     async def _asked(self, asked: Asked) -> bytes:
         try:
-            answer = await self._order.ask(self._order.spec, self._order.incoming, asked.question)
+            with self._order.time.held():
+                answer = await self._order.ask(asked.question)
         except OpenFangError as error:
             return messages.failure(self.number, asked.call, error)
         return messages.words(self.number, asked.call, answer)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from openfang.host.process import Limits
 
 if TYPE_CHECKING:
-    from openfang.agents.spec import AgentSpec, Program
+    from collections.abc import Sequence
+
+    from openfang.agents.spec import AgentSpec, Program, Sandbox
     from openfang.host.process import Launch
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
@@ -31,6 +33,7 @@ class Start:
     argv: tuple[str, ...]
     read: tuple[Path, ...]
     workspace: Path
+    sandbox: Sandbox
     cpu_seconds: int
     limits: Limits
 
@@ -43,6 +46,20 @@ class Confine(Protocol):
         ...
 
 
+class Witness(Protocol):
+    """Looks at a process that was started."""
+
+    async def __call__(self, start: Start, pid: int) -> Sequence[str]:
+        """Name what stands between it and the machine."""
+        ...
+
+
+async def nobody_looks(start: Start, pid: int) -> Sequence[str]:
+    """Claim nothing."""
+    del start, pid
+    return ()
+
+
 def to_start(spec: AgentSpec, program: Program, python: Path, environment: Path | None) -> Start:
     """Say what to start. Nothing that lies around the agent is picked up by its Python."""
     inside = (str(python), "-I", "-B", "-X", "utf8", str(_INSIDE))
@@ -50,8 +67,9 @@ def to_start(spec: AgentSpec, program: Program, python: Path, environment: Path 
     return Start(
         agent=spec.name,
         argv=(*inside, str(program.file), program.function),
-        read=(program.file.parent, *([environment] if environment else [])),
+        read=(program.root, *([environment] if environment else [])),
         workspace=spec.workspace,
+        sandbox=program.sandbox,
         cpu_seconds=cpu,
         limits=Limits(
             memory=program.memory_bytes,

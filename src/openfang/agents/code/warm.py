@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from itertools import count
+from secrets import randbits
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -25,7 +25,7 @@ from openfang.agents.code.messages import (
     Returned,
     Stopped,
 )
-from openfang.agents.code.running import LOG, Order, Running
+from openfang.agents.code.running import LOG, MOST_MESSAGES, Order, Running
 from openfang.agents.code.start import MOST_PROCESSES
 from openfang.core.agents import Ended, Ending
 from openfang.core.errors import OpenFangError, SourceFailed
@@ -34,6 +34,8 @@ from openfang.host.headcount import headcount
 from openfang.host.lines import Gone, Lines, open_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from anyio.abc import TaskStatus
 
     from openfang.agents.ports import Incoming
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 GRACE: Final = 0.7
 LOADS_SECONDS: Final = 60.0
 _MOST_LOST: Final = 10_000
+_NUMBER_BITS: Final = 53  # what every JSON reader keeps whole
 _COUNT_BUSY: Final = 0.25
 _COUNT_IDLE: Final = 2.0
 _SIGNALLED: Final = 128
@@ -57,13 +60,14 @@ class Warm:
         self.reason = ""
         self.served = 0
         self.cpu = 0.0
+        self.layers: tuple[str, ...] = ()
         self._agent = agent
         self._cpu_seconds = cpu_seconds
         self._lines: Lines | None = None
         self._runs: dict[int, Running] = {}
         self._leaving: set[int] = set()
+        self._given_up: set[int] = set()
         self._settled = anyio.Event()
-        self._numbers = count(1)
         self._retired = False
         self._lost = 0
         self._last_words = ""
@@ -72,6 +76,11 @@ class Warm:
     def takes(self) -> bool:
         """Whether it takes more runs."""
         return not (self.reason or self._retired)
+
+    @property
+    def pid(self) -> int:
+        """Its number; 0 if it was not started."""
+        return self._lines.process.pid if self._lines is not None else 0
 
     @property
     def tired(self) -> bool:
@@ -116,10 +125,10 @@ class Warm:
         """Let the agent answer. Whoever leaves before cancels the run."""
         outcome: Ended | OpenFangError | None = None
         async with anyio.create_task_group() as tasks:
-            run = Running(next(self._numbers), order, self._send, tasks)
+            run = Running(_number(self._runs), order, self._send, tasks)
             self._runs[run.number] = run
             try:
-                with anyio.move_on_after(order.spec.budget.seconds):
+                with order.time.limited():
                     outcome = await self._to_its_end(run, order.incoming)
             finally:
                 self._leave(run)
@@ -149,6 +158,7 @@ class Warm:
             if not self._leaving:
                 self._settled = anyio.Event()
             self._leaving.add(run.number)
+            self._given_up.add(run.number)
             self._cancel(run.number)
         self._end_if_idle()
 
@@ -189,11 +199,18 @@ class Warm:
             case Lingers():
                 self._lingers(heard.run)
             case _:
-                self._lost += run is None
+                self._count_lost(heard.run)
         if run is not None:
             run.heard(heard.said)
-        elif self._lost > _MOST_LOST:
-            self._kill(f"it wrote more than {_MOST_LOST} messages that belong to no run")
+
+    def _count_lost(self, number: int) -> None:
+        """What a run says that was given up is on its way still; what belongs to none is odd."""
+        if number in self._runs:
+            return
+        self._lost += 1
+        most = MOST_MESSAGES if number in self._given_up else _MOST_LOST
+        if self._lost > most:
+            self._kill(f"it wrote more than {most} messages that belong to no run")
 
     def complained(self, line: str) -> None:
         """Take a line that it printed."""
@@ -218,6 +235,7 @@ class Warm:
         self.served += not isinstance(said, Stopped)
         if isinstance(said, Returned):
             self.cpu = said.cpu
+        self._given_up.discard(number)
         self._let_go(number)
 
     def _lingers(self, number: int) -> None:
@@ -243,6 +261,12 @@ class Warm:
 
     def _failed(self, reason: str) -> SourceFailed:
         return SourceFailed(f"The agent {self._agent} failed: {reason}")
+
+
+def _number(taken: Container[int]) -> int:
+    """Number a run so that no other run can guess it."""
+    number = randbits(_NUMBER_BITS)
+    return number if number and number not in taken else _number(taken)
 
 
 def _in_words(code: int | None, cpu_seconds: float) -> str:

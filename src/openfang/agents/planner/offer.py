@@ -5,33 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import cached_property
 from typing import Any, Final, cast
 
-from openfang.agents.planner.words import Action, meanings, stems_of, words_of
+from openfang.agents.planner.tokens import Kind
+from openfang.agents.planner.words import READING, Action, meanings, stems_of, words_of
 
-_CHANGES: Final = frozenset({Action.DELETE})
-
-
-class Kind(Enum):
-    """Of what type a field is; all but FREE are filled by what has that type, or not at all."""
-
-    URL = auto()
-    EMAIL = auto()
-    PATH = auto()
-    ZONE = auto()
-    SQL = auto()
-    NUMBER = auto()
-    CHOICE = auto()
-    PATTERN = auto()
-    COMMAND = auto()
-    LIST = auto()
-    FREE = auto()
-    OTHER = auto()
+_DESCRIBED: Final = 2000
+_FIRST_WORDS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One argument of a tool."""
 
@@ -39,25 +23,26 @@ class Field:
     schema: Mapping[str, Any]
     required: bool
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Its type, by schema first and name last."""
         return _by_schema(self.schema) or _by_name(self.name, self.schema)
 
-    @property
-    def words(self) -> list[str]:
-        """The words of its name."""
-        return words_of(self.name)
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """What its name is about."""
+        return frozenset(stems_of(self.name))
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One tool. `name` is what a call of it is made by."""
+    """One tool, called by its `name`. If it `changes`, more than a result comes of it."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
     destructive: bool = False
+    changes: bool = False
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -69,23 +54,50 @@ class Offer:
         )
 
     @cached_property
+    def required(self) -> tuple[Field, ...]:
+        """The arguments that it cannot do without."""
+        return tuple(one for one in self.fields if one.required)
+
+    @cached_property
     def terms(self) -> list[str]:
         """What it is found by; its name counts most."""
-        described = stems_of(self.description)
         fields = [word for field in self.fields for word in stems_of(field.name)]
-        return stems_of(self.name) * 3 + described + fields
+        return stems_of(self.name) * 3 + self._described + fields
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """What its name is about."""
+        return frozenset(stems_of(self.name))
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """What it is about, in all that is said of it."""
+        return self.named.union(self._described)
+
+    @cached_property
+    def named_actions(self) -> frozenset[Action]:
+        """What it does, by its name."""
+        return frozenset[Action]().union(*map(meanings, words_of(self.name)))
 
     @cached_property
     def actions(self) -> frozenset[Action]:
         """What it does, by its name; by its description if the name does not tell."""
-        named = [meanings(word) for word in words_of(self.name)]
-        found = frozenset[Action]().union(*named)
-        return found or frozenset[Action]().union(*map(meanings, words_of(self.description)[:3]))
+        first = words_of(self.description[:_DESCRIBED])[:_FIRST_WORDS]
+        return self.named_actions or frozenset[Action]().union(*map(meanings, first))
+
+    @cached_property
+    def acts(self) -> bool:
+        """Whether it is done for what it changes, and not for what it tells."""
+        return bool(self.named_actions - READING) or (self.changes and not self.named_actions)
 
     @cached_property
     def destroys(self) -> bool:
         """Whether something is gone after it."""
-        return self.destructive or bool(self.actions & _CHANGES)
+        return self.destructive or Action.DELETE in self.actions
+
+    @cached_property
+    def _described(self) -> list[str]:
+        return stems_of(self.description[:_DESCRIBED])
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -97,8 +109,15 @@ def _by_schema(schema: Mapping[str, Any]) -> Kind | None:
         return Kind.CHOICE
     if isinstance(schema.get("pattern"), str):
         return Kind.PATTERN
-    by_format = _FORMATS.get(schema.get("format", ""))
-    return by_format or _TYPES.get(schema.get("type", "string"), Kind.OTHER)
+    by_format = _FORMATS.get(str(schema.get("format")))
+    return by_format or _TYPES.get(type_of(schema), Kind.OTHER)
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    """The type of a value; of several, the first that holds anything."""
+    said: object = schema.get("type", "string")
+    several = cast("list[object]", said) if isinstance(said, list) else [said]
+    return next((str(one) for one in several if one != "null"), "")
 
 
 _FORMATS: Final = {"uri": Kind.URL, "url": Kind.URL, "email": Kind.EMAIL}
@@ -119,7 +138,7 @@ _COMMAND = re.compile(r"command|argv|program", re.IGNORECASE)
 
 
 def _by_name(name: str, schema: Mapping[str, Any]) -> Kind:
-    if schema.get("type") == "array":
+    if type_of(schema) == "array":
         return Kind.COMMAND if _COMMAND.search(name) else Kind.LIST
     if _COMMAND.search(name):
         return Kind.COMMAND

@@ -1,4 +1,4 @@
-"""What words mean to the planner: which actions they name, and which say that none is wanted."""
+"""What words mean to the planner: the actions they name, what they are about, what says nothing."""
 
 from __future__ import annotations
 
@@ -17,36 +17,61 @@ class Action(Enum):
     RECALL = auto()
     TELL = auto()
     FETCH = auto()
+    CONVERT = auto()
     WRITE = auto()
     CREATE = auto()
     STORE = auto()
     MOVE = auto()
     SEND = auto()
     RUN = auto()
-    CONVERT = auto()
     DELETE = auto()
 
 
+def bag(words: str) -> frozenset[str]:
+    """The words of a list that is written as a line."""
+    return frozenset(words.split())
+
+
+READING: Final = frozenset(
+    {
+        Action.READ,
+        Action.LIST,
+        Action.SEARCH,
+        Action.RECALL,
+        Action.TELL,
+        Action.FETCH,
+        Action.CONVERT,
+    }
+)
 _ACTIONS: Final[dict[Action, str]] = {
     Action.READ: "read open show view print display cat content contents say says inspect see",
-    Action.LIST: "list ls files folder directory show enumerate last give",
+    Action.LIST: "list ls show enumerate last give",
     Action.SEARCH: "search find grep look locate mention mentioned where contains",
-    Action.RECALL: "recall remember remembered forget",
-    Action.TELL: "time date day now today clock hour",
+    Action.RECALL: "recall",
+    Action.TELL: "time date day clock hour",
     Action.FETCH: "fetch get download open visit browse load page url website",
+    Action.CONVERT: "convert exchange much",
     Action.WRITE: "write save put overwrite create make",
     Action.CREATE: "create open make new add report raise",
     Action.STORE: "remember store note memorize memorise keep save",
     Action.MOVE: "move rename mv",
-    Action.SEND: "send mail email e-mail message write notify post",
+    Action.SEND: "send mail email e-mail message write notify post ask",
     Action.RUN: "run execute exec start launch command shell",
-    Action.CONVERT: "convert exchange much",
-    Action.DELETE: "delete remove erase drop destroy purge wipe unlink rm trash uninstall kill",
+    Action.DELETE: (
+        "delete remove erase drop destroy purge wipe unlink rm trash uninstall kill forget"
+    ),
 }
 _MEANINGS: Final[dict[str, frozenset[Action]]] = {
     word: frozenset(action for action, words in _ACTIONS.items() if word in words.split())
     for words in _ACTIONS.values()
     for word in words.split()
+}
+_TOPICS: Final = {
+    "weather": "rain raining rainy snow warm cold hot temperature sunny forecast degrees windy",
+    "issue": "bug ticket",
+    "email": "mail e-mail",
+    "file": "document ls cat rm mv",
+    "folder": "directory dir",
 }
 _SAYS_NOTHING: Final = (
     "a about all an and any are as at be but by can could do does for from give has "
@@ -54,40 +79,19 @@ _SAYS_NOTHING: Final = (
     "so some tell than that the their them then there these this those to under us "
     "want was we were what whats will with would you your "
 )
-_STOP: Final = frozenset(_SAYS_NOTHING.split())
-_TOPICS: Final = {
-    word: topic
-    for topic, words in {
-        "weather": "rain raining rainy snow warm cold hot temperature sunny forecast degrees windy",
-        "issue": "bug ticket",
-        "email": "mail e-mail",
-    }.items()
-    for word in words.split()
-}
-_PHRASES: Final = (
-    (
-        re.compile(
-            r"\bwhat(?:'s| is| are| was) my\b|\b(?:told|tell) you about\b|\bremember\b.*\?",
-            re.IGNORECASE,
-        ),
-        Action.RECALL,
-    ),
-    (re.compile(r"\bfile an?\b", re.IGNORECASE), Action.CREATE),
-    (re.compile(r"\bremember\b[^?]+\b(?:is|are|=)\b[^?]+$", re.IGNORECASE), Action.STORE),
+_STOP: Final = bag(_SAYS_NOTHING)
+# They bind the words of a request and change nothing in what is asked; `not`, `if`, `tomorrow` do.
+FILLERS: Final = bag(
+    "a about all an and any are as at by current currently do does for from has have how i in into "
+    "is it its me my now of on our please right some that the this to today us we what whats "
+    "what's which will with"
 )
+ARTICLES: Final = bag("a an the my our this")
+SHOWING: Final = bag("show give tell print display see")
 _WORD = re.compile(r"[a-z][a-z0-9'-]*|[^\W\d_]+", re.IGNORECASE)
-_ENDINGS: Final = ("ies", "ing", "ed", "es", "s")
-_SHORTEST: Final = 3
-_UNWANTED = re.compile(
-    r"\b(?:do(?:n'?t| not)|never|must(?:n'?t| not)|should(?:n'?t| not)|stop)\b"
-    r"|\b(?:how (?:do|can|would|could|should) (?:i|we|you|one)|how to)\b"
-    r"|\bwhat (?:would|will|does|might) happen\b|\bwhat if\b"
-    r"|^(?:i|we|he|she|they|you)\b(?:'ve| have| had)? \w+ed\b",
-    re.IGNORECASE,
-)
-
-
 _STRAIGHT: Final = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_SHORTEST: Final = 3
+_HISSING: Final = ("ses", "xes", "zes", "ches", "shes")
 
 
 def straight(text: str) -> str:
@@ -95,13 +99,40 @@ def straight(text: str) -> str:
     return text.translate(_STRAIGHT)
 
 
+@lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """Cut a word to what its forms share, roughly."""
-    word = word.lower().removesuffix("'s")
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
-            return word[: -len(ending)] + ("y" if ending == "ies" else "")
+    word = _singular(word.lower().removesuffix("'s"))
+    for ending in ("ing", "ed", "e"):
+        least = _SHORTEST + (ending == "e")
+        if word.endswith(ending) and len(word) - len(ending) >= least:
+            return word.removesuffix(ending)
     return word
+
+
+def _singular(word: str) -> str:
+    if len(word) <= _SHORTEST or word.endswith("ss"):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(_HISSING) else word.removesuffix("s")
+
+
+_TOPIC_OF: Final = {
+    stem(word): stem(topic) for topic, words in _TOPICS.items() for word in words.split()
+}
+_STEMMED: Final = {stem(word): actions for word, actions in _MEANINGS.items()}
+
+
+def topic(word: str) -> str:
+    """The stem of a word; a word for a part of a topic counts as the topic."""
+    cut = stem(word)
+    return _TOPIC_OF.get(cut, cut)
+
+
+def subject(word: str) -> str:
+    """What a word is about besides itself, if anything: `ls` is about files."""
+    return _TOPIC_OF.get(stem(word), "")
 
 
 def words_of(text: str) -> list[str]:
@@ -111,24 +142,15 @@ def words_of(text: str) -> list[str]:
 
 
 def stems_of(text: str) -> list[str]:
-    """Their stems; a word for a part of a topic counts as the topic."""
-    return [stem(_TOPICS.get(word, word)) for word in words_of(text)]
+    """What its words are about."""
+    return [topic(word) for word in words_of(text)]
 
 
-def phrased(text: str) -> frozenset[Action]:
-    """The actions that a turn of phrase names, whatever its words."""
-    return frozenset(action for pattern, action in _PHRASES if pattern.search(text))
+def orders(word: str) -> frozenset[Action]:
+    """The actions that a word orders: `delete` does, and `deleted` tells of one."""
+    return _MEANINGS.get(word, frozenset())
 
 
-@lru_cache(maxsize=4096)
 def meanings(word: str) -> frozenset[Action]:
     """The actions that a word may name, in any of its forms."""
     return _MEANINGS.get(word) or _STEMMED.get(stem(word), frozenset())
-
-
-_STEMMED: Final = {stem(word): actions for word, actions in _MEANINGS.items()}
-
-
-def is_unwanted(text: str) -> bool:
-    """Whether a text forbids, asks about or tells of an action, and does not ask for one."""
-    return _UNWANTED.search(text.strip()) is not None

@@ -49,6 +49,7 @@ _SEND = builtin_tool(
     risk=Risk.LOW,
     tags=frozenset(),
     timeout=_LONGEST_RUN,  # bounded by the chain, like the agent itself
+    hands_on=True,
 )
 _LIST = builtin_tool(
     "agent_list",
@@ -71,7 +72,7 @@ _SPAWN = builtin_tool(
     "Start another agent from a manifest; it gets at most what you have.",
     object_schema(
         ["manifest_toml"],
-        manifest_toml={"type": "string", "maxLength": 100_000, "description": "An agent.toml."},
+        manifest_toml={"type": "string", "maxLength": 32_000, "description": "An agent.toml."},
     ),
     risk=Risk.MEDIUM,
     tags=frozenset({"system.exec"}),
@@ -144,7 +145,7 @@ class _Agents:
 
 
 def _words(agent: Mapping[str, Any]) -> str:
-    named = (agent["name"], agent["title"], agent["description"], *agent["tags"], *agent["tools"])
+    named = (agent["name"], agent["title"], agent["description"], *agent["tags"])
     return "\n".join(map(str, named)).casefold()
 
 

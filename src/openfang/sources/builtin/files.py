@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from openfang.core.decisions import Deny
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
 from openfang.host.files import FileEntry, FileRefused, Folder
+from openfang.safety.paths import components, is_closed
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from openfang.core.calls import Admitted
+    from openfang.core.calls import Admitted, Call, Caller
 
 _MAX_ENTRIES = 10_000
+_LONGEST_SHOWN = 200
 _PATH = {
     "type": "string",
     "minLength": 1,
@@ -68,13 +71,36 @@ _LIST = builtin_tool(
 def file_tools(workspace: Callable[[str], Path], max_bytes: int) -> Sequence[Builtin]:
     """The family of files; `workspace` finds the folder of a caller's space."""
     family = _Files(workspace, max_bytes)
-    return [Builtin(_READ, family.read), Builtin(_WRITE, family.write), Builtin(_LIST, family.list)]
+    does = ((_READ, family.read), (_WRITE, family.write), (_LIST, family.list))
+    return [Builtin(tool, run, family.grant) for tool, run in does]
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
     workspace: Callable[[str], Path]
     max_bytes: int
+
+    def grant(self, call: Call) -> Deny | None:
+        """A path of the workspace is the caller's own, unless its grants say otherwise."""
+        path = str(call.arguments.get("path", "."))
+        if not self._closed(call.caller, path):
+            return None
+        return Deny(
+            f"{path[:_LONGEST_SHOWN]} is closed to {call.caller.id}",
+            "path_closed",
+            "another file; capabilities.deny_paths of its manifest says which are closed",
+        )
+
+    def _closed(self, caller: Caller, path: str) -> bool:
+        closed = caller.grants.closed
+        if not closed:
+            return False
+        root = str(self.workspace(caller.space))
+        try:
+            names = components(path, root=root)
+        except FileRefused:
+            return False  # no path of the workspace: the tool itself says what is wrong with it
+        return is_closed(names, closed, root=root)
 
     async def read(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments["path"]
@@ -105,9 +131,12 @@ class _Files:
 
     async def list(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments.get("path", ".")
-        entries = await to_thread.run_sync(self._list, admitted, path)
+        found = await to_thread.run_sync(self._list, admitted, path)
+        caller = admitted.call.caller
+        entries = [one for one in found if not self._closed(caller, f"{path}/{one.name}")]
         lines = [entry.name + ("/" if entry.kind == "folder" else "") for entry in entries]
-        return text_result("\n".join(lines), structured={"entries": [_fields(e) for e in entries]})
+        text = "\n".join(lines) or "The folder is empty."
+        return text_result(text, structured={"entries": [_fields(e) for e in entries]})
 
     def _list(self, admitted: Admitted, path: str) -> Sequence[FileEntry]:
         with self._folder(admitted) as folder:

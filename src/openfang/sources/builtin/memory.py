@@ -1,4 +1,7 @@
-"""`memory_store`, `memory_recall`: what a caller remembers, in a space of its own."""
+"""`memory_store`, `memory_recall`: what a caller remembers, in a space of its own.
+
+An agent has one for each who talks to it, unless its manifest says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from openfang.core.decisions import Deny
 from openfang.core.errors import HomeError, SourceFailed
 from openfang.core.results import Result, error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
-from openfang.policy.grants import matches
+from openfang.policy.grants import matches, way_to_grant
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.storage.state import MemoryStore, remember
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from openfang.core.calls import Admitted, Call
     from openfang.storage.writer import Writer
@@ -47,9 +50,11 @@ _RECALL = builtin_tool(
 )
 
 
-def memory_tools(store: MemoryStore, writer: Writer) -> Sequence[Builtin]:
-    """The family of memory."""
-    family = _Memory(store, writer)
+def memory_tools(
+    store: MemoryStore, writer: Writer, space: Callable[[Call], str]
+) -> Sequence[Builtin]:
+    """The family of memory; `space` says where a call's memories are kept."""
+    family = _Memory(store, writer, space)
     return [
         Builtin(_STORE, family.store, lambda call: _grant(call, "memory_write")),
         Builtin(_RECALL, family.recall, lambda call: _grant(call, "memory_read")),
@@ -60,11 +65,12 @@ def memory_tools(store: MemoryStore, writer: Writer) -> Sequence[Builtin]:
 class _Memory:
     rows: MemoryStore
     writer: Writer
+    space: Callable[[Call], str]
 
     async def store(self, admitted: Admitted) -> Result:
-        caller, key = admitted.call.caller, admitted.call.arguments["key"]
+        call, key = admitted.call, admitted.call.arguments["key"]
         value = orjson.dumps(admitted.call.arguments["value"]).decode()
-        statement = remember(caller.space, key, value, admitted.labels)
+        statement = remember(self.space(call), key, value, admitted.labels)
         try:
             await self.writer.write(Unit(statements=(statement,)))
         except HomeError as error:
@@ -72,8 +78,8 @@ class _Memory:
         return text_result(f"Remembered {key}.")
 
     async def recall(self, admitted: Admitted) -> Result:
-        caller, key = admitted.call.caller, admitted.call.arguments["key"]
-        found = self.rows.recall(caller.space, key)
+        call, key = admitted.call, admitted.call.arguments["key"]
+        found = self.rows.recall(self.space(call), key)
         if found is None:
             return error_result(f"Nothing is remembered under {key}.")
         text, labels = found
@@ -87,9 +93,8 @@ def _grant(call: Call, grant: str) -> Deny | None:
     granted = call.caller.grants
     if matches(granted.memory_read if grant == "memory_read" else granted.memory_write, key):
         return None
-    option = grant.replace("_", "-")
     return Deny(
         f"Key {key} is not covered by the {grant} grants of {call.caller.id}",
         f"{grant}_not_granted",
-        f"openfang keys create NAME --{option} GLOB",
+        way_to_grant(call.caller, grant, key),
     )

@@ -16,7 +16,8 @@ from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
 from openfang.core.tools import Effect, Risk, Sink
 from openfang.host.process import Finished, Launch, Limits, run
-from openfang.policy.grants import matches
+from openfang.policy.commands import command_granted
+from openfang.policy.grants import way_to_grant
 from openfang.safety.environment import child_environment
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted, Call
 
+_LONGEST_SHOWN = 200
 _SHELL_SYNTAX = re.compile(r"[`;|<>&\n\r\0]|\$[({]")
 _EXEC = builtin_tool(
     "shell_exec",
@@ -96,18 +98,18 @@ class _Shell:
         return _result(await run(launch), launch.timeout)
 
     def grant(self, call: Call) -> Deny | None:
-        """A grant covers a program by its name, or a whole command line by a pattern."""
+        """A grant covers a program by its name, or a command line by a pattern of its words."""
         try:
             argv = self._argv(call.arguments.get("command", ""))
         except PolicyViolation:
             return None  # the operator's rule, which the tool itself explains
-        granted = call.caller.grants.shell
-        if matches(granted, argv[0]) or matches(granted, shlex.join(argv)):
+        if command_granted(call.caller.grants.shell, argv):
             return None
+        line = shlex.join(argv)[:_LONGEST_SHOWN]
         return Deny(
-            f"Program {argv[0]} is not covered by the shell grants of {call.caller.id}",
+            f"The command {line} is not covered by the shell grants of {call.caller.id}",
             "shell_not_granted",
-            "openfang keys create NAME --shell 'PROGRAM *'",
+            way_to_grant(call.caller, "shell", f"{argv[0]} *"),
         )
 
     def _argv(self, command: str | Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from openfang.core.decisions import Deny
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.policy.grants import way_to_grant
 from openfang.safety.urls import AddressRefused, host_granted, parse_target
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
@@ -66,7 +67,7 @@ def _grant(call: Call) -> Deny | None:
     return Deny(
         f"Host {target.host} is not covered by the network grants of {call.caller.id}",
         "network_not_granted",
-        "openfang keys create NAME --network HOST",
+        way_to_grant(call.caller, "network", target.host),
     )
 
 

@@ -1,0 +1,170 @@
+"""One message to one agent, on its way to an answer: what the agent does takes the one path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from openfang.agents.history import lost, unanswered
+from openfang.agents.loop import Run, parting
+from openfang.agents.ports import Incoming
+from openfang.agents.questions import answer_in, askable, question_call
+from openfang.agents.spec import Mind, both
+from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Words
+
+if TYPE_CHECKING:
+    from openfang.agents.ports import Around, Conversation
+    from openfang.agents.spec import AgentSpec
+    from openfang.core.agents import Wish
+    from openfang.core.calls import Admitted, Caller
+    from openfang.core.labels import Labels
+    from openfang.core.progress import Told
+    from openfang.core.results import Result
+
+
+class Agent(Protocol):
+    """The agent as it is now."""
+
+    @property
+    def spec(self) -> AgentSpec:
+        """What its manifest says at this moment."""
+        ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """Binds one run to its agent, its caller and its session. It is the run's journal, too.
+
+    `spec` is the agent as the run began, `turns` is what was said in it so far.
+    """
+
+    agent: Agent
+    spec: AgentSpec
+    around: Around
+    admitted: Admitted
+    opened: Conversation
+    run: str
+    turns: list[Message]
+    labels: Labels = field(init=False)
+    _unsaid: list[str] = field(default_factory=list[str], init=False)
+    _thinking: Run | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.labels = self.admitted.labels | self.opened.labels
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the model has used so far."""
+        return self._thinking.usage if self._thinking else None
+
+    async def answer(self, text: str) -> Ended:
+        """Let the model, or the program, answer."""
+        does = self.spec.does
+        if isinstance(does, Mind):
+            return await self._by_model(does)
+        ended = await self.around.programs.answer(
+            self.spec, self._incoming(text), call=self.call, ask=self.ask, told=self._told
+        )
+        await self.said(Message(speaker=Speaker.AGENT, text=ended.answer))
+        return ended
+
+    def _incoming(self, text: str) -> Incoming:
+        call = self.admitted.call
+        return Incoming(
+            message=text,
+            session=self.opened.id,
+            run=self.run,
+            message_id=call.id,
+            parts=call.arguments.get("parts", ()),
+            metadata=call.arguments.get("metadata", {}),
+            history=self.opened.history,
+        )
+
+    async def go_on(self) -> Ended:
+        """Go on after what was said; a program cannot, because nobody knows how far it was."""
+        does = self.spec.does
+        if isinstance(does, Mind):
+            return await self._by_model(does)
+        ended = Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
+        await self.said(Message(speaker=Speaker.AGENT, text=ended.answer))
+        return ended
+
+    async def _by_model(self, mind: Mind) -> Ended:
+        budget = self.spec.budget
+        bounded = budget.tokens or budget.cost_usd
+        self._thinking = Run(
+            model=self.around.model(mind),
+            system=mind.system,
+            history=[*self.opened.history, *self.turns],
+            tools=lambda: self.around.tools(self._caller),
+            call=self.call,
+            journal=self,
+            told=self._told,
+            budget=budget,
+            max_tokens=mind.max_tokens,
+            temperature=mind.temperature,
+            spent=self.around.spent(self.spec) if bounded else Usage(),
+            window=mind.window,
+        )
+        return await self._thinking.answer()
+
+    def _told(self, told: Told) -> None:
+        """Pass it on; words that never become a turn are not lost."""
+        if isinstance(told, Words):
+            self._unsaid.append(told.text)
+        if self.admitted.progress is not None:
+            self.admitted.progress(told)
+
+    @property
+    def _caller(self) -> Caller:
+        """The agent as the one who calls: as it began and as it is now, whichever allows less."""
+        return both(self.spec, self.agent.spec)
+
+    async def call(self, wish: Wish) -> Result:
+        """Make a call as the agent; what came before in the conversation taints it."""
+        parent = self.admitted.call
+        made = parent.child(wish.tool, wish.arguments, ancestor=self.spec.id)
+        call = replace(
+            made,
+            run=self.run,
+            labels=self.labels,
+            sessions=(*parent.sessions, self.opened.id),
+        )
+        result = await self.around.invoke(self.around.bind(self._caller, call))
+        self.labels |= result.labels
+        return result
+
+    async def ask(self, question: str) -> str:
+        """Ask whoever sent the message, if their client can."""
+        client = askable(self.admitted, self.spec.name)
+        self.around.client_known(client.key)
+        asked = question_call(self.admitted.call, self._caller, client, question)
+        call = self.around.bind(asked.caller, replace(asked, labels=self.labels))
+        result = await self.around.invoke(call)
+        self.labels |= result.labels
+        return answer_in(result)
+
+    async def said(self, message: Message) -> None:
+        """Keep a turn."""
+        await self.around.sessions.said(self.opened.id, self.run, message)
+        self.turns.append(message)
+        if message.speaker is Speaker.AGENT:
+            self._unsaid.clear()
+
+    async def begun(self, wish: Wish) -> None:
+        """Keep that a call is about to be made."""
+        await self.around.sessions.begun(self.run, wish)
+
+    async def close(self, ending: Ending, why: str = "") -> None:
+        """Leave nothing open in the session: no call without its result, no question unanswered.
+
+        `why` is said if the run broke off; otherwise its ending has words.
+        """
+        for wish in unanswered(self.turns):
+            await self.said(lost(wish))
+        last = self.turns[-1]
+        if last.speaker is Speaker.AGENT and not last.wishes:
+            return
+        said = "".join(self._unsaid)
+        text = "\n\n".join(filter(None, (said, why))) if why else parting(said, ending)
+        await self.said(Message(speaker=Speaker.AGENT, text=text))

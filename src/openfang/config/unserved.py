@@ -1,0 +1,86 @@
+"""What a manifest says and nobody acts on: keys for parts to come, and grants that match nothing.
+
+None of it is a mistake of the file, and all of it is worth knowing before one relies on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.config.manifest_models import Manifest
+from openfang.core.ids import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+PROVIDERS: Final = frozenset({"default", "embedded", "planner"})
+UNSERVED: Final = frozenset(
+    {
+        *("schedule", "priority", "skills", "published", "guide", "fallback_models", "plugins"),
+        *("model.api_key_env", "model.base_url", "capabilities.paths"),
+        *("limits.agent_calls", "limits.model_timeout_secs", "limits.plugin_timeout_secs"),
+        "resources.max_network_bytes_per_hour",
+        *("resources.max_cost_per_day_usd", "resources.max_cost_per_month_usd"),
+        *("autonomous", "routing"),
+        *("safety.max_loop_ticks", "safety.max_token_usage", "safety.repetitive_fail_threshold"),
+        *("safety.frustration_threshold", "safety.error_window_size"),
+        "safety.error_rate_threshold",
+        *("communication.expose_tools", "communication.events", "communication.timeout_secs"),
+        *("communication.max_retries", "communication.grace_secs"),
+    }
+)
+_MCP: Final = f"{Kind.MCP.value}:"
+_GLOB: Final = frozenset("*?[")
+_TOOLS: Final = "capabilities.tools"
+
+
+def doubts(manifest: Manifest, folder: Path, servers: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Say what of a manifest has no effect, by key; `servers` are those of the configuration."""
+    usual = Manifest(name=manifest.name)
+    for key in sorted(UNSERVED):
+        if _value(manifest, key) != _value(usual, key):
+            yield key, "it has no effect in this version"
+    provider = manifest.model.provider
+    if provider not in PROVIDERS and not _is_program(manifest):
+        yield "model.provider", f'{provider} is not served by this version; "default" is'
+    yield from _unmatched(manifest, servers)
+    yield from _unbound(manifest)
+    if missing := _missing(manifest, folder):
+        yield "module", f"there is no file {missing}"
+
+
+def _unmatched(manifest: Manifest, servers: Collection[str]) -> Iterator[tuple[str, str]]:
+    for grant in manifest.capabilities.tools:
+        server = grant.removeprefix(_MCP).partition(":")[0]
+        if grant.startswith(_MCP) and not _GLOB & set(server) and server not in servers:
+            yield _TOOLS, f'"{grant}" matches nothing: no MCP server {server} is configured'
+    for server in manifest.mcp_servers:
+        if server != "*" and server not in servers:
+            yield "mcp_servers", f"no MCP server {server} is configured"
+
+
+def _unbound(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """A closed path is closed to tools of files; a program opens what its workspace holds."""
+    granted = manifest.granted()
+    if granted.deny_paths and (granted.shell or _is_program(manifest)):
+        which = "the agent's own program" if _is_program(manifest) else "what shell_exec starts"
+        yield "capabilities.deny_paths", f"it does not bind {which}"
+
+
+def _missing(manifest: Manifest, folder: Path) -> str:
+    if not _is_program(manifest):
+        return ""
+    file = manifest.module.split(":")[1]
+    return "" if (folder / file).is_file() else file
+
+
+def _is_program(manifest: Manifest) -> bool:
+    return manifest.module.startswith("python:")
+
+
+def _value(manifest: Manifest, key: str) -> Any:  # noqa: ANN401 - of any section
+    value: Any = manifest
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
