@@ -11,14 +11,13 @@ SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
 SERVERS = "tests/app/test_server_settings.py::"
 SOURCE = "tests/sources/mcp/test_source.py::"
+OFFERING = "tests/app/offering/"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 TOPICS = frozenset(
     {
         "a2a",
-        "issuer",
         "nodes",
-        "toolsets",
         "webhook",
     }
 )
@@ -38,6 +37,7 @@ _SERVER_KEYS = {
     "trust": f"{SERVERS}test_trust_decides_who_is_asked_and_whose_word_lowers_a_risk",
     "risk": f"{SERVERS}test_a_risk_holds_for_all_tools_but_those_that_have_their_own",
     "allow_private": f"{SERVERS}test_a_private_address_is_a_server_only_if_it_is_said",
+    "roots": "tests/sources/mcp/test_questions.py::test_folders_are_asked_for_only_where_the_operator_says_so",
     "lazy": "tests/sources/mcp/test_supervision.py::test_a_lazy_server_wakes_on_the_first_call_of_a_tool_that_is_remembered",
     "sandbox": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
     "network": f"{SERVERS}test_who_may_reach_the_network_and_private_addresses",
@@ -62,12 +62,28 @@ _OAUTH_KEYS = {
     "issuer": "test_a_secret_is_sent_to_nobody_but_its_issuer",
     "scopes": "test_the_operator_says_what_is_asked_for",
 }
+_ISSUER_KEYS = {
+    "url": "test_a_token_of_the_issuer_opens_the_api_for_a_user_of_its_own",
+    "audience": "test_any_of_several_audiences_will_do",
+    "jwks_url": "test_the_operator_can_say_where_the_keys_are",
+    "allow_private": "test_a_private_address_is_an_issuer_only_if_it_is_said",
+    "required_scopes": "test_a_token_must_have_every_scope_that_is_required",
+    "grants": "test_a_scope_opens_the_tools_that_are_granted_to_it",
+}
 _A2A_KEYS = (
     "enabled", "listen_path", "primary_agent", "max_tasks", "card", "external_agents[].name",
     "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
     "push.allow_private",
 )  # fmt: skip
-_TOOLSET_KEYS = ("servers", "tools", "agents", "prefix", "rename", "descriptions", "mode")
+_TOOLSET_KEYS = {
+    "servers": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
+    "tools": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
+    "agents": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
+    "prefix": "test_naming.py::test_without_a_prefix_tools_have_the_names_that_their_server_gave_them",
+    "rename": "test_naming.py::test_names_and_descriptions_are_what_the_operator_writes",
+    "descriptions": "test_naming.py::test_names_and_descriptions_are_what_the_operator_writes",
+    "mode": "test_search.py::test_two_tools_stand_for_all_and_the_best_fit_comes_first",
+}
 
 BEHAVIOUR: dict[str, str] = {
     "api_key": f"{SETTINGS}test_api_key_is_a_named_key_without_admin",
@@ -81,6 +97,8 @@ BEHAVIOUR: dict[str, str] = {
         for key, test in _OAUTH_KEYS.items()
     },
     "mcp_servers[].transport.oauth.redirect_port": "tests/cli/test_login.py::test_a_sign_in_comes_back_to_the_port_that_the_operator_says",
+    "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
+    "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
     **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
     **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
@@ -109,7 +127,7 @@ BEHAVIOUR: dict[str, str] = {
     "approvals.webhook.secret": "open: webhook",
     "approvals.webhook.allow_private": "open: webhook",
     "auth.require_key": f"{API}test_keys.py::test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_admin",
-    **{f"auth.issuer.{key}": "open: issuer" for key in ("url", "audience", "jwks_url")},
+    **{f"auth.issuer.{key}": f"{API}test_oauth.py::{test}" for key, test in _ISSUER_KEYS.items()},
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
     "secrets.keyring": "tests/host/test_secrets.py::test_the_systems_keyring_can_hold_the_key",
     "guard.max_depth": f"{SETTINGS}test_max_depth_is_how_deep_calls_go",
@@ -137,7 +155,7 @@ BEHAVIOUR: dict[str, str] = {
     "tools.shell_exec.timeout_secs": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.shell_exec.env": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.files.max_bytes": f"{BUILTIN}test_sizes_are_limited_both_ways",
-    **{f"toolsets.NAME.{key}": "open: toolsets" for key in _TOOLSET_KEYS},
+    **{f"toolsets.NAME.{key}": f"{OFFERING}{test}" for key, test in _TOOLSET_KEYS.items()},
     "classify.critical": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
     "classify.high": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
     "classify.medium": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",

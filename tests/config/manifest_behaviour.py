@@ -1,4 +1,6 @@
-"""Which test shows what a key of a manifest does. `open: agents`: agents do not run yet."""
+# ruff: noqa: E501 - names of tests are sentences
+# ruff: noqa: E501 - names of tests are sentences
+"""Which test shows what a key of a manifest does. `open: agents`: no one test, or a part to come."""
 
 from __future__ import annotations
 
@@ -6,6 +8,10 @@ MANIFESTS = "tests/config/test_manifests.py::"
 BOTH = f"{MANIFESTS}test_both_files_say_the_same_of_one_agent"
 GRANTED = f"{MANIFESTS}test_grants_pass_as_they_are_written"
 TOOLS = f"{MANIFESTS}test_servers_and_skills_are_granted_as_tools_and_agents_by_name"
+OFFERING = "tests/app/offering/"
+BOUNDS = "tests/agents/test_bounds.py::"
+TURNS = "tests/agents/test_turns.py::"
+CLOSED = f"{BOUNDS}test_a_path_that_is_denied_stays_closed_to_every_tool_of_files"
 OPEN = "open: agents"
 
 TOML: dict[str, str] = {
@@ -17,6 +23,7 @@ TOML: dict[str, str] = {
     "module": OPEN,
     "python": OPEN,
     "requirements": OPEN,
+    "sandbox": f"{BOUNDS}test_a_program_is_not_started_without_its_sandbox_unless_its_manifest_says_so",
     "tags": OPEN,
     "schedule.periodic.cron": OPEN,
     "schedule.proactive.conditions": OPEN,
@@ -25,7 +32,7 @@ TOML: dict[str, str] = {
     "profile": f"{MANIFESTS}test_a_profile_grants_its_tools_and_what_they_need",
     "skills": TOOLS,
     "mcp_servers": TOOLS,
-    "workspace": f"{MANIFESTS}test_a_workspace_inside_the_workspaces_or_elsewhere_is_taken",
+    "workspace": f"{MANIFESTS}test_a_workspace_inside_the_workspaces_or_a_root_of_the_operators_is_taken",
     "published": OPEN,
     "allow_reentry": OPEN,
     "max_history_messages": OPEN,
@@ -33,6 +40,7 @@ TOML: dict[str, str] = {
     "model.provider": OPEN,
     "model.model": OPEN,
     "model.max_tokens": OPEN,
+    "model.context_window": f"{TURNS}test_the_window_of_a_model_is_what_its_manifest_says",
     "model.temperature": OPEN,
     "model.system_prompt": OPEN,
     "model.api_key_env": OPEN,
@@ -45,30 +53,31 @@ TOML: dict[str, str] = {
     "capabilities.network": GRANTED,
     "capabilities.memory_read": GRANTED,
     "capabilities.memory_write": GRANTED,
+    "capabilities.memory_shared": f"{TURNS}test_an_agent_may_remember_for_all_alike",
     "capabilities.agent_message": TOOLS,
     "capabilities.agent_spawn": OPEN,
     "capabilities.agent_kill": OPEN,
     "capabilities.shell": GRANTED,
     "capabilities.paths": OPEN,
-    "capabilities.deny_paths": OPEN,
+    "capabilities.deny_paths": CLOSED,
     "policy.mode": OPEN,
     "policy.project": OPEN,
     "policy.spec": OPEN,
     "policy.blacklist": OPEN,
-    "mcp.expose_tools": OPEN,
-    "mcp.private_tools": OPEN,
-    "mcp.expose_resources": OPEN,
+    "mcp.expose_tools": f"{OFFERING}test_agents.py::test_the_seeds_agent_shows_the_two_tools_that_it_exposes",
+    "mcp.private_tools": f"{OFFERING}test_agents.py::test_what_is_private_stays_so_and_what_is_not_granted_is_not_exposed",
+    "mcp.expose_resources": f"{OFFERING}test_federation.py::test_an_agent_shows_the_resources_that_it_exposes_and_can_read",
     "limits.tool_rounds": OPEN,
-    "limits.tool_calls": OPEN,
+    "limits.tool_calls": f"{BOUNDS}test_a_run_of_a_program_makes_no_more_calls_than_its_manifest_says",
     "limits.agent_calls": OPEN,
     "limits.tools_at_once": OPEN,
-    "limits.tool_timeout_secs": OPEN,
+    "limits.tool_timeout_secs": f"{BOUNDS}test_a_tool_call_takes_no_longer_than_the_manifest_says",
     "limits.model_timeout_secs": OPEN,
     "limits.plugin_timeout_secs": OPEN,
     "limits.deadline_secs": OPEN,
     "resources.max_memory_bytes": OPEN,
     "resources.max_cpu_time_ms": OPEN,
-    "resources.max_tool_calls_per_minute": OPEN,
+    "resources.max_tool_calls_per_minute": f"{BOUNDS}test_an_agent_makes_so_many_calls_in_a_minute",
     "resources.max_llm_tokens_per_hour": OPEN,
     "resources.max_network_bytes_per_hour": OPEN,
     "resources.max_cost_per_hour_usd": OPEN,
@@ -90,9 +99,9 @@ TOML: dict[str, str] = {
     "safety.frustration_threshold": OPEN,
     "safety.error_window_size": OPEN,
     "safety.error_rate_threshold": OPEN,
-    "communication.receive_from": OPEN,
+    "communication.receive_from": f"{BOUNDS}test_an_agent_takes_messages_of_those_it_names_and_of_people",
     "communication.expose_tools": OPEN,
-    "communication.max_message_bytes": OPEN,
+    "communication.max_message_bytes": f"{BOUNDS}test_a_message_is_no_longer_than_the_manifest_says",
     "communication.events": OPEN,
     "communication.timeout_secs": OPEN,
     "communication.max_retries": OPEN,

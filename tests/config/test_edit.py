@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.config.edit import switched, with_server, without_server
+from openfang.config.edit import (
+    switched,
+    with_server,
+    with_table,
+    without_server,
+    without_table,
+)
 from openfang.core.errors import ConfigError
 
 pytestmark = pytest.mark.requirement("C2.1", "C2.8")
@@ -124,3 +130,70 @@ def test_what_is_added_is_read_back_switched_and_taken_out(entries: list[dict[st
             gone = without_server(added, entry["name"])
             assert tomllib.loads(gone) == tomllib.loads(text)
             text = added
+
+
+OTHERS = """\
+# At the top.
+model = "x"
+
+# About docs.
+[mcp_servers.docs]
+url = "https://docs.example/mcp"
+
+# About ours.
+[mcp_servers.openfang]  # in force
+command = "old"
+# inside
+
+[mcp_servers.openfang.env]
+A = "1"
+
+
+[profiles.fast]
+text = QQQ
+[mcp_servers.openfang]
+QQQ
+""".replace("QQQ", '"' * 3)
+PATH = ("mcp_servers", "openfang")
+NEW: dict[str, Any] = {"command": "of", "args": ["mcp"], "env": {"OPENFANG_HOME": "/x y"}}
+
+
+@pytest.mark.requirement("C4.9")
+def test_a_table_is_written_in_the_place_of_the_old_one() -> None:
+    new = (
+        '[mcp_servers.openfang]\ncommand = "of"\nargs = ["mcp"]\nenv = { OPENFANG_HOME = "/x y" }\n'
+    )
+    start, end = OTHERS.index("[mcp_servers.openfang]"), OTHERS.index("[profiles.fast]")
+    # The blank line between the two old tables now parts the new one from the next.
+    assert with_table(OTHERS, PATH, NEW) == f"{OTHERS[:start]}{new}\n{OTHERS[end:]}"
+    without = without_table(OTHERS, PATH)
+    assert without == OTHERS[: OTHERS.index("# About ours.")] + OTHERS[end:]
+    assert with_table(without, PATH, NEW) == f"{without}\n{new}"
+
+
+@pytest.mark.requirement("C4.9")
+@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "a = 1\r\n", "[mcp_servers.b]\nc = 1\n"])
+def test_a_table_comes_at_the_end_and_goes_again(text: str) -> None:
+    added = with_table(text, PATH, NEW)
+    expected = tomllib.loads(text)
+    others = expected.get("mcp_servers", {})
+    assert tomllib.loads(added) == {**expected, "mcp_servers": {**others, "openfang": NEW}}
+    assert ("\r\n" in added) == ("\r\n" in text)
+    assert without_table(added, PATH).rstrip() == text.rstrip()
+
+
+@pytest.mark.requirement("C4.9")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp_servers = 1",
+        'mcp_servers = { openfang = { command = "old" } }',
+        'mcp_servers.openfang = { command = "old" }',
+        '[mcp_servers]\nopenfang = { command = "old" }',
+        '[[mcp_servers]]\nname = "ours"',
+    ],
+)
+def test_a_table_that_is_written_in_another_way_is_left_to_an_editor(text: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        with_table(text, PATH, NEW)
+    assert "[mcp_servers.openfang]" in refused.value.way_out

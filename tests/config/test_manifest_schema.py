@@ -43,7 +43,8 @@ def keys(file: FileName) -> list[str]:
 @cache
 def functions(path: str) -> frozenset[str]:
     tree = ast.parse((ROOT / path).read_text("utf-8"))
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(node.name for node in tree.body if isinstance(node, kinds))
 
 
 @pytest.mark.parametrize("key", KEYS_OF_THE_CONTRACT)

@@ -237,6 +237,13 @@ def test_grants_pass_as_they_are_written(home: Path) -> None:
     )
 
 
+def test_a_built_in_is_granted_by_its_id_whichever_of_its_names_is_written(home: Path) -> None:
+    text = '[capabilities]\ntools = ["file_read", "bash_exec", "builtin:bash_exec", "a_b"]'
+    assert toml(home, text).grants().tools == (
+        "builtin:file_read", "builtin:shell_exec", "builtin:shell_exec", "a_b",
+    )  # fmt: skip
+
+
 def test_servers_and_skills_are_granted_as_tools_and_agents_by_name(home: Path) -> None:
     text = 'mcp_servers = ["github"]\nskills = ["*"]\n[capabilities]\nagent_message = ["helper"]'
     assert toml(home, text).grants() == Grants(
@@ -316,22 +323,46 @@ def test_a_file_in_the_place_of_the_folder_is_an_error(home: Path) -> None:
     assert str(problem) == "agents: cannot be read: Not a directory"
 
 
-def test_a_workspace_inside_the_workspaces_or_elsewhere_is_taken(
+def test_a_workspace_inside_the_workspaces_or_a_root_of_the_operators_is_taken(
     home: Path, tmp_path: Path
 ) -> None:
     assert toml(home, 'workspace = "workspaces/shared"').workspace == str(
         home / "workspaces/shared"
     )
-    assert toml(home, f'workspace = "{tmp_path}/elsewhere"').workspace == f"{tmp_path}/elsewhere"
+    put(home, f'name = "coder"\nworkspace = "{tmp_path}/data/coder"')
+    (outside,) = check_manifests(home)
+    assert "agents.workspace_roots" in outside.message
+    assert check_manifests(home, (f"{tmp_path}/dat",)) == (outside,)
+    assert check_manifests(home, (f"{tmp_path}/data",)) == ()
+
+
+@pytest.mark.parametrize(
+    "folder", ["/etc/cron.d", "/usr/local/bin", "/", "~/.ssh", "~", "~/a/.b/c"]
+)
+def test_no_root_opens_a_folder_of_the_system_or_a_hidden_one_of_the_user(
+    home: Path, folder: str
+) -> None:
+    put(home, f'name = "coder"\nworkspace = "{Path(folder).expanduser()}"')
+    assert [problem.key for problem in check_manifests(home, ("/",))] == ["workspace"]
+
+
+@pytest.mark.requirement("C2.8")
+def test_the_configuration_says_in_which_roots_workspaces_may_lie(
+    home: Path, tmp_path: Path
+) -> None:
+    put(home, f'name = "coder"\nworkspace = "{tmp_path}/data/coder"')
+    (home / "config.toml").write_text(f'[agents]\nworkspace_roots = ["{tmp_path}/data"]\n')
+    assert check(home, {}) == ()
 
 
 def test_a_link_does_not_make_the_home_a_workspace(home: Path, tmp_path: Path) -> None:
     put(home, f'name = "coder"\nworkspace = "{tmp_path}/link"')
     (tmp_path / "link").symlink_to(home)
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
-    assert [problem.key for problem in check_manifests(home)] == ["workspace"]
+    roots = (str(tmp_path),)
+    assert [problem.key for problem in check_manifests(home, roots)] == ["workspace"]
     put(home, f'name = "coder"\nworkspace = "{tmp_path}/ring"')
-    assert check_manifests(home) == ()
+    assert check_manifests(home, roots) == ()
 
 
 @pytest.mark.requirement("C2.8")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
+from openfang.app.discovery import Daemon, claimed
 from openfang.app.entries import problem_of
 from openfang.app.sealing import looks_secret, made_for, referred_by, seal
 from openfang.config.foreign import valid_name
@@ -16,14 +17,17 @@ from openfang.safety.urls import AddressRefused, check_address, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from openfang.config.foreign import Foreign
+    from openfang.config.models import Config
 
 IN_SIGHT: Final = "its command or address holds a secret, which stays there: use env or headers"
 _REDACTED: Final = "[redacted:"
 _ALLOW: Final = "allow_private"
 _THERE: Final = "it is there already"
 _OURSELVES: Final = "it starts openfang itself"
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +188,28 @@ def holds_secret(transport: Mapping[str, Any]) -> bool:
     return HIDDEN in " ".join(_outline(transport))
 
 
+def leads_to_us(foreign: Foreign, own: frozenset[str]) -> bool:
+    """Whether a server is this very program, or a node at one of our own places."""
+    url = str(foreign.entry.get("transport", {}).get("url", ""))
+    return foreign.starts_us or urlsplit(url).netloc.lower() in own
+
+
+def own_places(home: Path, config: Config) -> frozenset[str]:
+    """Where this node is reached, by host and port: as is configured, and as it listens now."""
+    host, port = config.listen
+    local = {f"{name}:{port}" for name in (*_LOOPBACK, host)}
+    running = claimed(home)
+    if isinstance(running, Daemon):
+        port = running.url.rpartition(":")[2]
+        local |= {urlsplit(running.url).netloc, *(f"{name}:{port}" for name in _LOOPBACK)}
+    public = urlsplit(config.public_url).netloc.lower() if config.public_url else ""
+    return frozenset({*local, public} - {""})
+
+
 def _reason(foreign: Foreign, own: frozenset[str]) -> str:
     if foreign.refused:
         return foreign.refused
-    url = str(foreign.entry["transport"].get("url", ""))
-    return _OURSELVES if foreign.starts_us or urlsplit(url).netloc.lower() in own else ""
+    return _OURSELVES if leads_to_us(foreign, own) else ""
 
 
 def _free(name: str, taken: set[str]) -> str:

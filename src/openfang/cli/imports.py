@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from openfang.app.importing import Planned, plan
+from openfang.app.importing import Planned, own_places, plan
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import clean, entry, is_terminal, note, print_json, say, table
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from openfang.core.session import Session
 
 _NOT_WRITTEN = "not written"
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def import_servers(
@@ -41,7 +40,8 @@ def import_servers(
     Args:
         file: Such as claude_desktop_config.json, .cursor/mcp.json or ~/.codex/config.toml.
     """
-    found, unreadable = _read([named_file(Path(file))] if file else _usual())
+    files = [named_file(Path(file))] if file else _usual()
+    found, unreadable = _read(files, named=file is not None)
     if file and unreadable:
         raise ConfigError(unreadable[0], way_out="name the file of another program's servers")
 
@@ -76,13 +76,13 @@ def _usual() -> list[ClientFile]:
     return usual_files(os.environ, Path.cwd())
 
 
-def _read(files: list[ClientFile]) -> tuple[list[Foreign], list[str]]:
+def _read(files: list[ClientFile], *, named: bool) -> tuple[list[Foreign], list[str]]:
     """Read what can be read; a file that cannot be is told of, and the others go on."""
     found: list[Foreign] = []
     unreadable: list[str] = []
     for file in files:
         try:
-            found += read_client(file, os.environ)
+            found += read_client(file, os.environ, named=named)
         except ConfigError as error:
             unreadable.append(error.message)
     return found, unreadable
@@ -90,8 +90,8 @@ def _read(files: list[ClientFile]) -> tuple[list[Foreign], list[str]]:
 
 def _own_places() -> frozenset[str]:
     """Where this node is reached: an entry that leads there would lead back to us."""
-    host, port = load(find_home(os.environ), os.environ).listen
-    return frozenset(f"{name}:{port}" for name in (*_LOOPBACK, host))
+    home = find_home(os.environ)
+    return own_places(home, load(home, os.environ))
 
 
 def _show(planned: list[Planned], unreadable: list[str], *, file: str | None, done: bool) -> None:

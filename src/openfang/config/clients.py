@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ _OF_USER: Final = (
     ("Claude Desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
     ("Claude Code", ".claude.json"),
     ("Cursor", ".cursor/mcp.json"),
+    ("Gemini CLI", ".gemini/settings.json"),
+    ("Zed", ".config/zed/settings.json"),
     ("VS Code", f"{_VSCODE_USER}/mcp.json"),
     ("VS Code", f"{_VSCODE_USER}/settings.json"),
     ("VS Code", f"{_VSCODE_MAC}/mcp.json"),
@@ -45,8 +48,23 @@ _OF_PROJECT: Final = (
     ("VS Code", ".vscode/mcp.json"),
     ("VS Code", ".vscode/settings.json"),
     ("Codex", ".codex/config.toml"),
+    ("Gemini CLI", ".gemini/settings.json"),
 )
-_HIDDEN_FOLDERS: Final = frozenset({".cursor", ".vscode", ".codex"})
+_FOLDERS: Final = {
+    ".cursor": "Cursor",
+    ".vscode": "VS Code",
+    ".codex": "Codex",
+    ".gemini": "Gemini CLI",
+    "zed": "Zed",
+}
+_TABLES: Final = ("mcpServers", "servers", "mcp_servers", "context_servers")
+_MAC: Final = "Library/"
+# Variables that name another folder for what begins so.
+_MOVED: Final = {
+    "CODEX_HOME": ".codex/",
+    "CLAUDE_CONFIG_DIR": ".claude.json",
+    "XDG_CONFIG_HOME": ".config/",
+}
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 
@@ -61,36 +79,60 @@ class ClientFile:
 def usual_files(environ: Mapping[str, str], folder: Path) -> list[ClientFile]:
     """List the files that are there: the user's, then those of the project in this folder."""
     user = user_home(environ)
-    codex = Path(environ["CODEX_HOME"]) if environ.get("CODEX_HOME") else user / ".codex"
     places = [
         *(ClientFile(client, user / path) for client, path in _OF_USER),
-        ClientFile("Codex", codex / "config.toml"),
+        *(ClientFile(client, _moved(environ, path)) for client, path in _OF_USER),
         *(ClientFile(client, folder / path) for client, path in _OF_PROJECT),
     ]
     found = {file.path.resolve(): file for file in places if file.path.is_file()}
     return list(found.values())
 
 
+def written_file(client: str, environ: Mapping[str, str]) -> Path:
+    """Say which file of the user a program reads on this system, there or not."""
+    known = [path for name, path in _OF_USER if name == client]
+    on_mac = sys.platform == "darwin"
+    fitting = (path for path in known if path.startswith(_MAC) == on_mac)
+    return _moved(environ, next(fitting, known[0]))
+
+
+def project_file(client: str, folder: Path) -> Path | None:
+    """Say which file of a project a program reads, if any."""
+    return next((folder / path for name, path in _OF_PROJECT if name == client), None)
+
+
+def _moved(environ: Mapping[str, str], path: str) -> Path:
+    """Find a file of the user, wherever a variable has moved its folder."""
+    for variable, start in _MOVED.items():
+        if path.startswith(start) and (folder := environ.get(variable)):
+            return Path(folder) / (path.removeprefix(start) or path)
+    return user_home(environ) / path
+
+
 def named_file(path: Path) -> ClientFile:
     """Tell by its name whose file this is."""
     known = {Path(place).name: client for client, place in (*_OF_PROJECT, *_OF_USER)}
-    parents = {".cursor": "Cursor", ".vscode": "VS Code", ".codex": "Codex"}
-    client = parents.get(path.parent.name) or known.get(path.name)
+    client = _FOLDERS.get(path.parent.name) or known.get(path.name)
     return ClientFile(client or path.name, path)
 
 
-def read_client(file: ClientFile, environ: Mapping[str, str]) -> list[Foreign]:
-    """Read all servers of a file; one that cannot be read, or holds none, is a ConfigError."""
+def read_client(
+    file: ClientFile, environ: Mapping[str, str], *, named: bool = True
+) -> list[Foreign]:
+    """Read all servers of a file; one that cannot be read is a ConfigError.
+
+    So is one that holds none, if a person has named it.
+    """
     if file.path.suffix in _YAML:
         return _agentos(file, environ)
     data = _toml(file) if file.path.suffix == ".toml" else _json(file)
     found = [
-        translated(name, fields, _around(file, folder, environ))
+        translated(name, fields, around(file, environ, folder))
         for folder, table in _tables(data, _project(file.path))
         for name, fields in _entries(table)
     ]
-    if not found and not any(True for _ in _tables(data, file.path)):
-        raise _wrong(file, "expected mcpServers, servers, mcp.servers or mcp_servers")
+    if named and not found and not any(True for _ in _tables(data, file.path)):
+        raise _wrong(file, f"expected {', '.join(_TABLES)} or mcp.servers")
     return found
 
 
@@ -103,7 +145,7 @@ def _tables(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, dict[
     """Find every table of servers, each with the folder that its paths count from."""
     mcp: object = data.get("mcp")
     nested = cast("dict[str, object]", mcp).get("servers") if isinstance(mcp, dict) else None
-    named = (data.get(key) for key in ("mcpServers", "servers", "mcp_servers"))
+    named = (data.get(key) for key in _TABLES)
     for table in (*named, nested):
         if isinstance(table, dict):
             yield folder, cast("dict[str, object]", table)
@@ -117,10 +159,12 @@ def _tables(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, dict[
 
 def _project(path: Path) -> Path:
     folder = path.absolute().parent
-    return folder.parent if folder.name in _HIDDEN_FOLDERS else folder
+    return folder.parent if folder.name in _FOLDERS and folder.name[0] == "." else folder
 
 
-def _around(file: ClientFile, folder: Path, environ: Mapping[str, str]) -> Around:
+def around(file: ClientFile, environ: Mapping[str, str], folder: Path | None = None) -> Around:
+    """Say where an entry of a file stands; its paths count from the file's project, or `folder`."""
+    folder = folder or _project(file.path)
     user = str(user_home(environ))
     folders = {
         "workspaceFolder": str(folder),

@@ -11,18 +11,20 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.config.lines import toml_headers, toml_lines
-from openfang.config.show import toml_text
+from openfang.config.show import toml_table, toml_text
 from openfang.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.config.lines import Key
     from openfang.config.show import Plain
 
 _LIST: Final = "mcp_servers"
 _SWITCH = re.compile(r"\A(\s*[\"']?enabled[\"']?\s*=\s*)(true|false)(?=\s|#|\Z)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _INDENT = re.compile(r"\A[ \t]*")
+_OF_OURS: Final = "write servers as [[mcp_servers]] tables, or change this one in an editor"
 
 
 def with_server(text: str, entry: Mapping[str, Plain]) -> str:
@@ -40,11 +42,67 @@ def without_server(text: str, name: str) -> str:
     if not expected[_LIST]:
         del expected[_LIST]
     lines = _LINE.findall(text)
-    for start, end in reversed(_stretches(text, lines, number)):
+    for start, end in reversed(_stretches(text, lines, (_LIST, number))):
         del lines[start:end]
     while lines and not lines[-1].strip():
         lines.pop()
     return _checked("".join(lines), expected)
+
+
+def with_table(text: str, path: tuple[str, str], entry: Mapping[str, Plain]) -> str:
+    """Write a table in the place of the one of that name, or at the end."""
+    expected = _parsed(text)
+    around: object = expected.setdefault(path[0], {})
+    if isinstance(around, dict):
+        around[path[1]] = dict(entry)
+    lines = _LINE.findall(text)
+    line = "\r\n" if "\r\n" in text else "\n"
+    written = toml_table(path, entry).replace("\n", line)
+    if old := _stretches(text, lines, path):
+        _put(lines, old, written)
+    else:
+        lines += [*_gap(text, line), written]
+    return _checked("".join(lines), expected, _by_table(path))
+
+
+def without_table(text: str, path: tuple[str, str]) -> str:
+    """Take a table out, with those below it and the comment right above it."""
+    expected = _parsed(text)
+    del expected[path[0]][path[1]]
+    lines = _LINE.findall(text)
+    old = _stretches(text, lines, path)
+    at_the_end = bool(old) and old[-1][1] == len(lines)
+    for start, end in reversed(old):
+        del lines[start:end]
+    while at_the_end and lines and not lines[-1].strip():
+        lines.pop()
+    left = "".join(lines)
+    if not expected[path[0]] and path[0] not in _parsed(left):
+        del expected[path[0]]
+    return _checked(left, expected, _by_table(path))
+
+
+def _gap(text: str, line: str) -> list[str]:
+    """What parts a new table from the text before it."""
+    if not text.strip() or text.endswith(line + line):
+        return []
+    return [line] if text.endswith("\n") else [line, line]
+
+
+def _put(lines: list[str], old: list[tuple[int, int]], written: str) -> None:
+    """Write in the place of the first stretch; the comment above and the blanks below stay."""
+    for start, end in reversed(old[1:]):
+        del lines[start:end]
+    start, end = old[0]
+    while lines[start].lstrip().startswith("#"):
+        start += 1
+    while not lines[end - 1].strip():
+        end -= 1
+    lines[start:end] = [written]
+
+
+def _by_table(path: tuple[str, str]) -> str:
+    return f"write it as a table [{'.'.join(path)}], or change it in an editor"
 
 
 def switched(text: str, name: str, *, enabled: bool) -> str:
@@ -85,14 +143,14 @@ def _found(text: str, name: str) -> tuple[dict[str, Any], int]:
     return data, names.index(name)
 
 
-def _stretches(text: str, lines: list[str], number: int) -> list[tuple[int, int]]:
+def _stretches(text: str, lines: list[str], table: Key) -> list[tuple[int, int]]:
     """Find the lines of an entry: its table and those below it, wherever they stand."""
     headers = toml_headers(text)
     starts = [_above(lines, line - 1) for _, line in headers] + [len(lines)]
     return [
         (starts[place], starts[place + 1])
         for place, (path, _) in enumerate(headers)
-        if path[:2] == (_LIST, number)
+        if path[:2] == table
     ]
 
 
@@ -103,7 +161,7 @@ def _above(lines: list[str], header: int) -> int:
     return header
 
 
-def _checked(text: str, expected: Mapping[str, Any]) -> str:
+def _checked(text: str, expected: Mapping[str, Any], way_out: str = _OF_OURS) -> str:
     try:
         understood = tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:
@@ -111,6 +169,6 @@ def _checked(text: str, expected: Mapping[str, Any]) -> str:
     if not understood:
         raise ConfigError(
             "The file is written in a way that is changed by hand only.",
-            way_out="write servers as [[mcp_servers]] tables, or change this one in an editor",
+            way_out=way_out,
         )
     return text

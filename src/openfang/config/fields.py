@@ -136,6 +136,13 @@ Url = Annotated[
 Glob = Annotated[
     str, Field(pattern=r"^\S+$", json_schema_extra=meaning("an id or a pattern without blanks"))
 ]
+Scope = Annotated[
+    str,
+    Field(
+        pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$",
+        json_schema_extra=meaning("a scope without blanks and quotes"),
+    ),
+]
 Word = Annotated[
     str, Field(pattern=r"^[a-z0-9]+$", json_schema_extra=meaning("a word in lower case"))
 ]

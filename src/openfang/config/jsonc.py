@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_DIGITS = 400
+_OUTER = 2
+_DECODER = json.JSONDecoder()
 _GAP = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*[\s\S]*?\*/)*")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![0-9A-Za-z.+-])")
@@ -33,6 +36,36 @@ class JsonProblem(Exception):  # noqa: N818 - what it is called in messages
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a member stands in its text: its key, its value, and the end of that."""
+
+    key: int
+    start: int
+    end: int
+
+
+def json_spans(text: str) -> tuple[Any, dict[Key, Span]]:
+    """Read one document as editors read theirs: its value, and where its outer members stand.
+
+    Halves of a character, which JavaScript writes where it cuts a text, are let through.
+    """
+    spans: dict[Key, Span] = {}
+    scan = _Scan(text, trailing=True, halves=True, spans=spans)
+    start = scan.skip()
+    value = scan.value((), start)
+    spans[()] = Span(start, start, scan.at)
+    if scan.skip() < len(text):
+        scan.fail("expected the end of the file")
+    return value, spans
+
+
+def after_gap(text: str, at: int) -> int:
+    """Step over blanks and comments."""
+    found = _GAP.match(text, at)
+    return found.end() if found else at
 
 
 def read_json(text: str, *, trailing: bool = False) -> tuple[Any, dict[Key, int]]:
@@ -52,12 +85,18 @@ class _Scan:
     text: str
     at: int = 0
     trailing: bool = False
+    halves: bool = False
     lines: dict[Key, int] = field(default_factory=dict["Key", int])
+    spans: dict[Key, Span] | None = None
     _counted: tuple[int, int] = (0, 1)
 
     def value(self, path: Key, start: int) -> Any:  # noqa: ANN401 - any JSON value
         if len(path) > MAX_DEPTH:
             self.fail(f"expected at most {MAX_DEPTH} levels of nesting", start)
+        if self.spans is not None and len(path) >= _OUTER:
+            with suppress(ValueError, RecursionError):  # a comment inside: it is read below
+                value, self.at = _DECODER.raw_decode(self.text, start)
+                return value
         match self.text[start : start + 1]:
             case "{":
                 return self.table(path)
@@ -77,7 +116,10 @@ class _Scan:
             self.lines[*path, key] = self.line(start)
             self.skip()
             self.expect(":")
-            found[key] = self.value((*path, key), self.skip())
+            begin = self.skip()
+            found[key] = self.value((*path, key), begin)
+            if self.spans is not None:
+                self.spans[*path, key] = Span(start, begin, self.at)
         return found
 
     def entries(self, path: Key) -> list[Any]:
@@ -113,7 +155,7 @@ class _Scan:
             self.fail("expected a string in double quotes, on one line, with valid escapes")
         self.at = found.end()
         word: str = json.loads(found[0])
-        if _SURROGATE.search(word):
+        if not self.halves and _SURROGATE.search(word):
             self.fail("expected whole characters, got half of a pair", start)
         return word
 
@@ -139,8 +181,7 @@ class _Scan:
 
     def skip(self) -> int:
         """Step over blanks and comments, and say where that led."""
-        found = _GAP.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        self.at = after_gap(self.text, self.at)
         if self.text.startswith("/*", self.at):
             self.fail("expected */ at the end of this comment")
         return self.at

@@ -15,7 +15,7 @@ from openfang.config.merge import Merged, frozen
 from openfang.config.models import Config, Place
 from openfang.config.problems import Problem
 from openfang.config.validate import validated
-from openfang.config.whole import distinct_servers, settled
+from openfang.config.whole import distinct_servers, settled, unknown_servers
 from openfang.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def check(home: Path, environ: Mapping[str, str]) -> tuple[Problem, ...]:
     """Find everything that would stop a start, without starting."""
     from openfang.config.manifests import check_manifests  # noqa: PLC0415 - only a check reads them
 
-    return (*_read(home, environ).ordered(), *check_manifests(home))
+    reading = _read(home, environ)
+    roots = reading.config.agents.workspace_roots if reading.config else ()
+    return (*reading.ordered(), *check_manifests(home, roots))
 
 
 @dataclass(slots=True)
@@ -182,6 +184,7 @@ def _finish(reading: _Reading, config: Config) -> None:
     servers, problems = distinct_servers([*own, *reading.servers])
     reading.problems += [*problems, *settled(config, merged)]
     reading.config = config.with_servers(servers)
+    reading.problems += unknown_servers(reading.config, merged)
 
 
 def _absent(path: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
 from pydantic_core import PydanticCustomError
 
+from openfang.config.agents import Agents
 from openfang.config.fields import Section, Text, Url, meaning
 from openfang.config.node import (
     Approvals,
@@ -79,6 +80,7 @@ class Config(Section):
     mcp_servers: tuple[McpServer, ...] = Field(
         default=(), description="MCP servers whose tools are offered."
     )
+    agents: Agents = Field(default=Agents(), description="What holds for all agents.")
     a2a: A2a = Field(default=A2a(), description="The agent-to-agent protocol.")
     nodes: tuple[Node, ...] = Field(default=(), description="Other nodes of ours.")
     limits: Limits = Field(default=Limits(), description="The rate of each key and each address.")

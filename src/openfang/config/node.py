@@ -3,21 +3,26 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
     PlainSerializer,
     SecretStr,
+    Tag,
     ValidationInfo,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from openfang.config.fields import (
     Count,
+    Glob,
     HomePath,
+    Scope,
     Seconds,
     Section,
     TagName,
@@ -167,14 +172,53 @@ class Approvals(Section):
     webhook: Webhook | None = Field(default=None, description="Where questions are sent.")
 
 
+def _audience_form(audience: object) -> str:
+    return "one" if isinstance(audience, str) else "several"
+
+
+Audience = Annotated[
+    Annotated[Text, Tag("one")] | Annotated[tuple[Text, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_audience_form),
+]
+
+
 class Issuer(Section):
     """The authority whose access tokens are accepted."""
 
     url: Url = Field(description="The issuer, as its tokens name it.")
-    audience: Text = Field(description="The audience that a token must name.")
+    audience: Audience = Field(description="The audience that a token must name, or several.")
     jwks_url: Url | None = Field(
         default=None, description="Where its keys are; unset means as its metadata says."
     )
+    allow_private: bool = Field(
+        default=False,
+        description="Open plain HTTP, loopback and private addresses; never metadata services.",
+    )
+    required_scopes: tuple[Scope, ...] = Field(
+        default=(), description="Scopes that every token must have."
+    )
+    grants: dict[Scope, tuple[Glob, ...]] = Field(
+        default={},
+        description="Tools that each scope opens, by glob; empty means that every token opens all.",
+    )
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        """Whoever can change the keys on their way can write tokens."""
+        addresses = [self.url, self.jwks_url or self.url]
+        if not self.allow_private and any(one.startswith("http://") for one in addresses):
+            raise PydanticCustomError("expected", "https:// addresses, or allow_private = true")
+        return self
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """The audiences of which a token must name one."""
+        return (self.audience,) if isinstance(self.audience, str) else self.audience
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """All scopes that mean something here."""
+        return tuple(dict.fromkeys((*self.required_scopes, *self.grants)))
 
 
 class Auth(Section):

@@ -14,6 +14,7 @@ from openfang.config.fields import (
     Name,
     Program,
     RiskName,
+    Scope,
     Seconds,
     SecretLine,
     SecretText,
@@ -40,13 +41,6 @@ class StdioTransport(Section):
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 
-Scope = Annotated[
-    str,
-    Field(
-        pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$",
-        json_schema_extra=meaning("a scope without blanks and quotes"),
-    ),
-]
 DocumentUrl = Annotated[
     str,
     Field(
@@ -217,6 +211,10 @@ class McpServer(Section):
     )
     max_concurrency: Count = Field(
         default=10, description="Calls at once; the others wait in turn."
+    )
+    roots: bool = Field(
+        default=False,
+        description="Whether the server may ask clients which folders they work in.",
     )
     tools: dict[Text, ToolOverride] = Field(
         default={}, description="The operator's word on single tools, by the server's name for it."

@@ -77,6 +77,12 @@ def toml_text(table: Mapping[str, Plain]) -> str:
     return "\n".join(_table(table, ())).lstrip("\n") + "\n"
 
 
+def toml_table(path: Iterable[str], table: Mapping[str, Plain]) -> str:
+    """Write one table under a header of its own; those inside of it stand in braces."""
+    pairs = (f"{_key(key)} = {_value(value)}" for key, value in table.items())
+    return "".join(f"{line}\n" for line in (f"[{'.'.join(map(_key, path))}]", *pairs))
+
+
 def _plain(value: object) -> Plain:
     match value:
         case dict():
@@ -148,6 +154,10 @@ def _value(value: Any) -> str:  # noqa: ANN401 - any plain value
             return _quoted(value)
         case list():
             return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
+        case dict():
+            table = cast("dict[str, Any]", value)
+            pairs = (f"{_key(key)} = {_value(inner)}" for key, inner in table.items())
+            return f"{{ {', '.join(pairs)} }}" if table else "{}"
         case _:
             return str(value)
 

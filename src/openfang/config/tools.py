@@ -115,20 +115,26 @@ class Toolset(Section):
     """A named selection of tools, served at `/mcp/{name}`."""
 
     servers: tuple[Name, ...] = Field(
-        default=(), description="MCP servers whose tools are in the set."
+        default=(),
+        description="MCP servers whose tools, resources and prompts are in the set.",
     )
     tools: tuple[Glob, ...] = Field(
-        default=(), description="Ids of tools in the set; `*` stands for anything."
+        default=(), description="Tools in the set, by id or wire name; `*` stands for anything."
     )
-    agents: tuple[Text, ...] = Field(default=(), description="Agents in the set.")
+    agents: tuple[Glob, ...] = Field(
+        default=(), description="Agents in the set, by name; `*` stands for anything."
+    )
     prefix: bool = Field(
-        default=True, description="Whether foreign tools keep the prefix `mcp_{server}_`."
+        default=True,
+        description="Whether tools keep the prefix `mcp_{server}_`; without it, one server alone "
+        "is offered as it is.",
     )
     rename: dict[Text, WireName] = Field(
-        default={}, description="Tool ids and the wire names they get in this set."
+        default={}, description="Tools, by id or wire name, and the names they get in this set."
     )
     descriptions: dict[Text, Text] = Field(
-        default={}, description="Tool ids and the descriptions they get in this set."
+        default={},
+        description="Tools, by id or wire name, and the descriptions they get in this set.",
     )
     mode: Literal["list", "search"] = Field(
         default="list", description="Offer the whole list, or `search_tools` and `call_tool`."

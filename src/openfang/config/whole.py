@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from openfang.config.problems import Problem
+from openfang.config.problems import Problem, shown, spell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +44,17 @@ def settled(config: Config, merged: Merged) -> Iterator[Problem]:
     if not config.auth.require_key and not is_loopback(config.listen[0]):
         message = f"expected true while api_listen is {config.api_listen}, got false"
         yield Problem(merged.place(("auth", "require_key")), "auth.require_key", message)
+
+
+def unknown_servers(config: Config, merged: Merged) -> Iterator[Problem]:
+    """Find the servers that a toolset names, and nothing else does."""
+    known = {server.name for server in config.mcp_servers}
+    for name, toolset in config.toolsets.items():
+        for number, server in enumerate(toolset.servers):
+            if server not in known:
+                key = ("toolsets", name, "servers", number)
+                message = f"expected the name of an entry of mcp_servers, got {shown(server)}"
+                yield Problem(merged.place(key), spell(key, merged.data), message)
 
 
 def _distinct(

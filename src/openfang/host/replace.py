@@ -1,10 +1,12 @@
-"""Puts one folder in the place of another, so that a crash leaves either the one or the other."""
+"""Puts a folder or file in the place of another; a crash leaves either the one or the other."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -54,6 +56,26 @@ def _exchanged(one: Path, other: Path) -> bool:
     if number in _NOT_HERE:
         return False
     raise OSError(number, os.strerror(number), str(other))
+
+
+def replace_file(place: Path, content: bytes, mode: int) -> None:
+    """Write a whole file in the place of another, or a new one; its owner stays, if we may."""
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            with suppress(FileNotFoundError, PermissionError):
+                was = place.stat()
+                os.fchown(handle, was.st_uid, was.st_gid)
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        temporary.replace(place)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_parent(place)
 
 
 def sync_below(folder: Path) -> None:
