@@ -6,22 +6,38 @@ What ends a key in this process is forgotten at once; another process is seen a 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openfang.core.calls import Caller
-    from openfang.core.keys import Key
     from openfang.core.ports import Clock
 
 _SECONDS = 1.0
 _MOST = 1_000
 
 
+class Credential(Protocol):
+    """What somebody is known by: a key, or a token of the issuer."""
+
+    @property
+    def expires_at(self) -> int | None:
+        """When it ends, in nanoseconds since the epoch, if it does."""
+        ...
+
+    def opens(self, edge: str) -> bool:
+        """Whether it is good for this edge."""
+        ...
+
+    def caller(self) -> Caller:
+        """Who calls with it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    key: Key
+    key: Credential
     caller: Caller
     until: float
 
@@ -30,7 +46,7 @@ class _Seen:
 class Callers:
     """Keys by their secrets, for a moment."""
 
-    look_up: Callable[[str], Key | None]
+    look_up: Callable[[str], Credential | None]
     clock: Clock
     _seen: dict[str, _Seen] = field(default_factory=dict[str, _Seen])
 

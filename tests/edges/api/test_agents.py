@@ -22,7 +22,8 @@ from openfang.core.progress import Progress
 from openfang.core.results import Receipt
 from openfang.core.session import Options
 from openfang.core.telling import KINDS, read_told, told_body, told_name
-from openfang.edges.api.progress import _Told
+from openfang.edges.api.exchange import Answer
+from openfang.edges.api.progress import _Told, always_streamed
 from openfang.host.loopback import Loopback
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ async def run(message, context):
     await context.call("mcp:demo:wait")
     return "I waited"
 """,
+    "maker": """
+async def run(message, context):
+    context.artifact("note.md", "# " + message)
+    context.artifact("image", bytes(3), "image/png")
+    context.artifact("table", {"parts": len(context.parts), **context.metadata})
+    context.artifact("both", parts=[{"type": "text", "text": one} for one in "ab"])
+    return "made"
+""",
     "broken": """
 def run(message, context):
     context.stream("I begin ")
@@ -52,7 +61,12 @@ def run(message, context):
 """,
 }
 CARD = {"name", "title", "description", "version", "tags", "model"}
-INSIDE = {"tools", "agents", "workspace", "parent"}
+GRANTS = {"tools", "network", "shell", "memory_read", "memory_write", "agents", "agent_spawn"}
+BOUND = {"agent_kill", "mode", "projects", "spec", "blacklist", "workspace", "parent"}
+SPENT = {"tokens_per_hour", "cost_usd_per_hour", "tool_calls", "tool_calls_per_minute"}
+HELD = {"tool_timeout_secs", "receive_from", "deny_paths", "sandbox", "layers"}
+INSIDE = GRANTS | BOUND | SPENT | HELD
+REPLY = {"response", "session", "ending", "usage", "artifacts", "call_id", "audit"}
 
 
 def write_programs(home: Path) -> None:
@@ -94,11 +108,11 @@ async def tell(node: Live, agent: str, text: str, **more: Any) -> Any:
 async def test_a_key_sees_the_agents_that_it_may_call_and_no_other(node: Live) -> None:
     everything = (await node.get("/api/agents")).json
     assert [one["name"] for one in everything["agents"]] == [
-        *("assistant", "broken", "echo", "waiter"),
+        *("assistant", "broken", "echo", "maker", "waiter"),
     ]
-    assert everything["total"] == 4
+    assert everything["total"] == 5
     assert set(everything["agents"][0]) == CARD | INSIDE
-    assert "file_read" in everything["agents"][0]["tools"]
+    assert "builtin:file_read" in everything["agents"][0]["tools"]
     narrow = await node.key("narrow", tools=["agent:echo", "system_time"])
     (seen,) = (await node.get("/api/agents", key=narrow)).json["agents"]
     assert (seen["name"], seen["model"], set(seen)) == ("echo", "python:agent.py", CARD)
@@ -113,7 +127,7 @@ async def test_a_key_sees_the_agents_that_it_may_call_and_no_other(node: Live) -
 async def test_a_message_is_a_governed_call_of_the_agent(node: Live) -> None:
     reply = await tell(node, "assistant", "what time is it?")
     body = reply.json
-    assert set(body) == {"response", "session", "ending", "usage", "call_id", "audit"}
+    assert set(body) == REPLY
     assert body["response"].startswith("20")
     assert (body["ending"], body["usage"]["requests"]) == ("answered", 2)
     started = [one for one in await node.events() if one.event_type == "tool_invocation_start"]
@@ -126,6 +140,30 @@ async def test_a_message_is_a_governed_call_of_the_agent(node: Live) -> None:
     assert outer.call_id == body["call_id"]
     assert body["audit"]["start"] == outer.audit_id
     assert outer.audit_id < inner.audit_id < body["audit"]["end"]
+
+
+async def test_what_an_agent_makes_comes_with_its_answer_and_what_it_is_given_reaches_it(
+    node: Live,
+) -> None:
+    given = {"parts": [{"type": "text", "text": "a"}], "metadata": {"from": "me"}}
+    made = [
+        {"name": "note.md", "parts": [{"type": "text", "text": "# hi"}]},
+        {"name": "image", "parts": [_embedded("image", "image/png", blob="AAAA")]},
+        {
+            "name": "table",
+            "parts": [_embedded("table", "application/json", text='{"parts": 1, "from": "me"}')],
+        },
+        {"name": "both", "parts": [{"type": "text", "text": one} for one in "ab"]},
+    ]
+    reply = await tell(node, "maker", "hi", **given)
+    assert (reply.json["response"], reply.json["artifacts"]) == ("made", made)
+    assert (await streamed(node, "maker", "hi", **given))[-1].data["artifacts"] == made
+    assert (await tell(node, "echo", "hi")).json["artifacts"] == []
+
+
+def _embedded(name: str, mime: str, **content: str) -> dict[str, Any]:
+    resource = {"uri": f"artifact:{name}", "mimeType": mime, **content}
+    return {"type": "resource", "resource": resource}
 
 
 async def test_a_conversation_goes_on_under_its_name(node: Live) -> None:
@@ -162,10 +200,54 @@ async def test_what_refuses_a_call_refuses_a_message(node: Live) -> None:
 
 async def test_an_answer_that_is_cut_says_where_the_whole_of_it_is(node: Live) -> None:
     body = (await tell(node, "echo", "x" * 60_000)).json
-    assert (body["response"][:50_000], body["session"]) == ("x" * 50_000, None)
+    assert body["response"][:50_000] == "x" * 50_000
+    assert body["session"].startswith("session_")
+    assert (body["ending"], body["usage"]["requests"]) == ("answered", 0)
     uri = body["response"].rpartition("openfang://results/")[2].rstrip("]")
     whole = (await node.get(f"/api/results/{uri}")).json
     assert whole["structured"]["response"] == "x" * 60_000
+
+
+@pytest.mark.requirement("C7.7")
+async def test_a_message_can_tighten_what_its_calls_are_bound_to(node: Live) -> None:
+    await tell(node, "assistant", "Remember that my pin is 12")
+    planning = {"mode": "planning", "task_id": "t1"}
+    body = (await tell(node, "assistant", "Remember that my pin is 13", context=planning)).json
+    assert "Planning mode cannot use tools with side effects" in body["response"]
+    wrong = await tell(node, "assistant", "hello", context={"mode": "dreaming"})
+    assert wrong.told == (422, "body")
+    other = await tell(node, "assistant", "hello", context={"project_id": "another"})
+    assert other.told == (403, "context.project")
+
+
+async def test_the_session_of_an_answer_is_where_it_goes_on(node: Live) -> None:
+    first = (await tell(node, "echo", "one", session="talk")).json["session"]
+    assert (await tell(node, "echo", "two", session=first)).json["session"] == first
+    assert (await node.get(f"/api/sessions/{first}")).json["messages"] == 4
+    other = await tell(node, "assistant", "hello", session=first)
+    assert other.json["structured"]["code"] == "source_failed"
+    stranger = await node.key("stranger")
+    refused = await tell(node, "echo", "three", session=first, key=stranger)
+    assert "has no session" in refused.json["content"][0]["text"]
+
+
+async def test_a_silent_run_says_that_it_is_alive() -> None:
+    answered = anyio.Event()
+
+    async def late(told: object) -> Answer:
+        del told
+        await answered.wait()
+        return Answer(body=b"{}")
+
+    beats = 0
+    with anyio.fail_after(10):
+        async for piece in always_streamed(late, beat=0.01).pieces:
+            if piece.startswith(b":"):
+                beats += 1
+                answered.set()
+            else:
+                assert piece.startswith(b"event: result")
+    assert beats >= 1
 
 
 async def test_a_message_costs_thirty_cells_once(tmp_path: Path) -> None:
@@ -192,7 +274,7 @@ async def test_a_stream_tells_calls_and_words_as_they_come_and_ends_with_the_ans
     assert (made["outcome"], made["text"]) == ("ok", words["text"])
     assert result["audit"]["start"] < made["audit"]["start"] < made["audit"]["end"]
     assert ended == {key: result[key] for key in ("response", "ending", "usage")}
-    assert set(result) == {"response", "session", "ending", "usage", "call_id", "audit"}
+    assert set(result) == REPLY
     told = (await tell(node, "assistant", "what time is it?")).json
     assert told["session"] == result["session"]
 

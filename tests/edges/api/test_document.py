@@ -29,13 +29,20 @@ pytestmark = pytest.mark.requirement("C12.1", "C12.2", "C12.5")
 REACHING_OUT = ("POST", "/api/mcp/servers")
 EXAMPLES = 25
 # What reaches out of the node stays off, whatever is made up as its arguments.
-CONFIG = '[tools]\ndisabled = ["web_fetch", "shell_exec"]\n'
+CONFIG = """
+[tools]
+disabled = ["web_fetch", "shell_exec"]
+[auth.issuer]
+url = "https://login.example"
+audience = "https://fang.example"
+"""
 # Whether these fit is not for the document to say: a tool has a schema of its own, SQL a grammar, a
-# command may not climb, a secret has the name of a variable, and an integer anywhere in the
-# arguments may need more than 64 bits.
+# command may not climb, a secret has the name of a variable, and an integer anywhere in arguments,
+# or in what comes with a message, may need more than 64 bits.
 JUDGED_FURTHER_IN = {
     "include-operation-id": [
-        *("call_tool", "explain_call", "query_audit", "add_server", "set_secret")
+        *("call_tool", "explain_call", "query_audit", "add_server", "set_secret"),
+        *("send_message", "stream_message"),
     ],
     "checks": {
         "positive_data_acceptance": {

@@ -82,7 +82,9 @@ async def test_a_key_ends_at_once_when_it_is_revoked(node: Live) -> None:
     assert ended.json["revoked_at"]
     assert (await node.get("/api/version", key=secret)).told == (401, "unauthenticated")
     assert (await node.ask("DELETE", "/api/keys/guest")).told == (404, "not_found")
-    assert (await node.new("guest"))[0].id != key.id
+    again = await node.post("/api/keys", {"name": "guest"})
+    assert (again.told, again.problem["way_out"]) == ((409, "conflict"), "choose another name")
+    assert key.id == ended.json["id"]
 
 
 async def test_a_key_is_revoked_by_its_id_too(node: Live) -> None:

@@ -65,6 +65,11 @@ TABLE = {
     ("POST", "/api/config/reload"): "admin",
     ("GET", "/api/events"): "key",
     ("GET", "/metrics"): "auditor",
+    ("GET", "/.well-known/oauth-protected-resource"): "public",
+    ("GET", "/.well-known/oauth-protected-resource/api"): "public",
+    ("GET", "/.well-known/oauth-protected-resource/mcp"): "public",
+    ("GET", "/.well-known/oauth-protected-resource/mcp/{toolset}"): "public",
+    ("GET", "/.well-known/oauth-protected-resource/mcp/agents/{name}"): "public",
 }
 BODIES = {
     "/api/agents/{name}/message": {"message": "hello"},

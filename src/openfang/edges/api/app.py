@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -14,6 +16,7 @@ from openfang.core.trace import read_ancestors, read_chain
 from openfang.edges.api.checks import check_host, check_origin, one_of_each
 from openfang.edges.api.endpoint import BY_PIPELINE, Access
 from openfang.edges.api.exchange import (
+    MAX_BODY,
     Answer,
     Asked,
     WrongMethod,
@@ -25,6 +28,9 @@ from openfang.edges.api.exchange import (
     send_answer,
     send_stream,
 )
+from openfang.edges.api.mount import Came
+from openfang.edges.api.node import EDGE
+from openfang.edges.api.oauth import challenge
 from openfang.edges.api.routes.tools import CALL
 from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from openfang.core.trace import Chain
     from openfang.edges.api.endpoint import Endpoint
     from openfang.edges.api.exchange import Headers, Receive, Scope, Send
+    from openfang.edges.api.mount import Mount
     from openfang.edges.api.node import Node
 
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
@@ -48,8 +55,9 @@ _NOBODY = Caller(id="nobody")
 class Api:
     """Answers requests for one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, mcp: Mount | None = None) -> None:
         self.node = node
+        self.mcp = mcp
         self._routes = [(compile_path(endpoint.path)[0], endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,20 +68,30 @@ class Api:
         try:
             await self._serve(scope, receive, served)
         except OpenFangError as error:
-            await served.fail(problem(error), self._left(served.caller, scope))
+            await served.fail(self._problem(error, scope), self._left(served.caller, scope))
         except Exception:
             served.status = served.status or _OUR_MISTAKE
             raise
         finally:
             self.node.counted(served.route, served.status)
 
+    def _problem(self, error: OpenFangError, scope: Scope) -> Answer:
+        """Answer with what is wrong; whom a token would help is told where to get one."""
+        told = challenge(self.node.authority(), error, scope)
+        return replace(problem(error), headers=told) if told else problem(error)
+
     async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
         """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
         headers = self._checked(scope)
+        mount = self.mcp
+        if mount is not None and (route := mount.route(scope["raw_path"].decode("ascii"))):
+            served.route = route
+            await self._serve_mount(mount, scope, receive, served, headers)
+            return
         endpoint, path = self._find(scope)
         served.route = "" if endpoint is None else endpoint.path
         if endpoint is None or endpoint.access is not Access.PUBLIC:
-            served.caller = await self._caller(scope, headers)
+            served.caller = await self._caller(scope, headers, EDGE)
         caller = served.caller
         if endpoint is None:
             self.node.charge(caller, "health")
@@ -82,7 +100,7 @@ class Api:
         query, body = await self._read(endpoint, caller, scope, receive, headers)
         if body is not None:
             # It may have been long on its way: the key that began it may be revoked by now.
-            caller = served.caller = await self._caller(scope, headers)
+            caller = served.caller = await self._caller(scope, headers, EDGE)
         asked = Asked(
             node=self.node,
             caller=caller,
@@ -93,6 +111,42 @@ class Api:
             body=body,
         )
         await self._answer(endpoint, asked, scope, receive, served)
+
+    async def _serve_mount(
+        self, mount: Mount, scope: Scope, receive: Receive, served: _Served, headers: Headers
+    ) -> None:
+        """Hand a request on, once it is known who sent it and it is here."""
+        caller = served.caller = await self._caller(scope, headers, mount.edge)
+        if _is_large(headers):
+            self.node.check_call(caller)
+        try:
+            body = await read_body(receive, headers, MAX_BODY)
+        except OpenFangError:
+            self.node.charge(caller, "health")
+            raise
+        if body:
+            caller = served.caller = await self._caller(scope, headers, mount.edge)
+        came = Came(
+            node=self.node,
+            caller=caller,
+            chain=_chain(headers),
+            method=scope["method"],
+            path=scope["raw_path"].decode("ascii"),
+            headers=headers,
+            raw=scope["headers"],
+            body=body,
+            receive=receive,
+            begin=served.begin,
+            left=partial(self._left, caller, scope),
+            still=partial(self._still, caller, secret_of(headers), mount.edge),
+        )
+        await mount.serve(came)
+
+    def _still(self, caller: Caller, secret: str | None, edge: str) -> bool:
+        """Whether who asked would be let in again."""
+        if secret is None:
+            return caller == self.node.anybody()
+        return caller == (self.node.recent(secret, edge) or self.node.who(secret, edge))
 
     async def _read(
         self, endpoint: Endpoint, caller: Caller, scope: Scope, receive: Receive, headers: Headers
@@ -151,19 +205,21 @@ class Api:
             way_out="GET /api/openapi.json lists what there is",
         )
 
-    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+    async def _caller(self, scope: Scope, headers: Headers, edge: str) -> Caller:
         """Find out who asks, from the credential alone."""
         secret = secret_of(headers)
         if secret is None:
             return self._without_key(_address(scope))
-        recent = self.node.recent(secret)
-        return recent or await self._sign_in(_address(scope), secret)
+        recent = self.node.recent(secret, edge)
+        return recent or await self._sign_in(_address(scope), secret, edge)
 
-    async def _sign_in(self, address: str, secret: str) -> Caller:
+    async def _sign_in(self, address: str, secret: str, edge: str) -> Caller:
+        await self.node.prepare(secret)
+        # From here to what is told of it without a pause: guesses side by side count as well.
         self.node.may_sign_in(address, secret)
-        caller = self.node.who(secret)
+        caller = self.node.who(secret, edge)
         self.node.signed_in(address, secret, known=caller is not None)
-        return caller or await self.node.identify(secret)
+        return caller or await self.node.identify(secret, edge)
 
     def _without_key(self, address: str) -> Caller:
         anybody = self.node.anybody()

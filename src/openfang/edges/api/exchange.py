@@ -116,7 +116,7 @@ def _of_problem(error: OpenFangError) -> tuple[tuple[bytes, bytes], ...]:
     match error:
         case GuardTripped(retry_after=float(seconds)):
             return ((b"retry-after", b"%d" % max(1, math.ceil(seconds))),)
-        case AuditUnavailable() | HomeError():
+        case AuditUnavailable() | HomeError() | Rejected(status=503):
             return ((b"retry-after", b"%d" % _RETRY_SECONDS),)
         case WrongMethod(allowed=allowed):
             return ((b"allow", allowed.encode()),)

@@ -10,22 +10,34 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller, Role
     from openfang.core.session import Session
     from openfang.core.trace import Chain
+    from openfang.edges.api.oauth import Authority
     from openfang.guard.rate import Granted
+
+
+EDGE = "api"
 
 
 class Node(Protocol):
     """One node. Everything that an answer may depend on is asked anew: a reload may change it."""
 
-    def recent(self, secret: str) -> Caller | None:
+    def recent(self, secret: str, edge: str) -> Caller | None:
         """Return who used this key a moment ago: such a one has no need to sign in."""
         ...
 
-    def who(self, secret: str) -> Caller | None:
+    def who(self, secret: str, edge: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
         ...
 
-    async def identify(self, secret: str) -> Caller:
+    async def prepare(self, secret: str) -> None:
+        """Have at hand what an access token is judged by; a key needs nothing."""
+        ...
+
+    async def identify(self, secret: str, edge: str) -> Caller:
         """Return who holds this key, or refuse on record."""
+        ...
+
+    def authority(self) -> Authority | None:
+        """Say whose access tokens are accepted beside our own keys, if anybody's are."""
         ...
 
     def anybody(self) -> Caller | None:

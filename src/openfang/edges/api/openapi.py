@@ -25,7 +25,7 @@ _WORTH_ANOTHER_TRY = (429, 503)
 _WORDS = {
     202: "A question waits for a person; send the identical call again when it is answered.",
     400: "The request is malformed.",
-    401: "There is no key, or none that is known.",
+    401: "There is no key or token, or none that is known.",
     403: "It may not be done; the problem names the rule and the way out.",
     404: "There is no such thing, or none that this caller may see.",
     408: "It did not arrive in time.",
@@ -38,7 +38,8 @@ _WORDS = {
     429: "Too much, too often, or broken on the other side; see Retry-After.",
     431: "The head is too large.",
     500: "It failed for a reason that stands in the log of the node.",
-    503: "It cannot be recorded now, there is no room, or the node is ending: it was not done.",
+    503: "It cannot be recorded or the token not be checked now, there is no room, or the node is "
+    "ending: it was not done.",
 }
 _LEFT = {
     "RateLimit-Remaining": ("Cells that are left of the rate.", 0),

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 EVENTS: Final = b"text/event-stream"
 _UNREAD: Final = 200
 _UNREAD_BYTES: Final = 4_000_000
+_BEAT_SECONDS: Final = 15.0
+_BEAT: Final = b": still at it\n\n"
 
 
 def wants_progress(headers: Headers) -> bool:
@@ -51,15 +53,22 @@ async def streamed(make: Callable[[Listener], Awaitable[Answer]]) -> Answer | St
     return Stream(pieces=_events(call, told), content_type=EVENTS)
 
 
-def always_streamed(make: Callable[[Listener], Awaitable[Answer]]) -> Stream:
-    """Make a call when the stream is read: whatever becomes of it is an event."""
-    return Stream(pieces=_from_the_start(make), content_type=EVENTS)
+def always_streamed(
+    make: Callable[[Listener], Awaitable[Answer]], *, beat: float = _BEAT_SECONDS
+) -> Stream:
+    """Make a call when the stream is read: whatever becomes of it is an event.
+
+    While nothing does, a comment now and then says that the connection is not dead.
+    """
+    return Stream(pieces=_from_the_start(make, beat), content_type=EVENTS)
 
 
-async def _from_the_start(make: Callable[[Listener], Awaitable[Answer]]) -> AsyncGenerator[bytes]:
+async def _from_the_start(
+    make: Callable[[Listener], Awaitable[Answer]], beat: float
+) -> AsyncGenerator[bytes]:
     told = _Told()
     call = asyncio.ensure_future(make(told.take))
-    async with aclosing(_events(call, told)) as events:
+    async with aclosing(_events(call, told, beat)) as events:
         async for event in events:
             yield event
 
@@ -106,12 +115,14 @@ async def _cancelled(call: asyncio.Future[Answer]) -> Answer:
     return answer
 
 
-async def _events(call: asyncio.Future[Answer], told: _Told) -> AsyncGenerator[bytes]:
+async def _events(
+    call: asyncio.Future[Answer], told: _Told, beat: float = _BEAT_SECONDS
+) -> AsyncGenerator[bytes]:
     try:
         while not call.done():
-            await _more(call, told)
-            if piece := told.give():
-                yield piece
+            await _more(call, told, beat)
+            if not call.done():
+                yield told.give() or _BEAT
         yield told.give() + _ending(call)
     except asyncio.CancelledError:
         yield _event(*_named(await _cancelled(call)))
@@ -119,11 +130,11 @@ async def _events(call: asyncio.Future[Answer], told: _Told) -> AsyncGenerator[b
         call.cancel()
 
 
-async def _more(call: asyncio.Future[Answer], told: _Told) -> None:
-    """Wait for a word or the end."""
+async def _more(call: asyncio.Future[Answer], told: _Told, beat: float) -> None:
+    """Wait for a word or the end, but not for long."""
     word = asyncio.ensure_future(told.some.wait())
     try:
-        await asyncio.wait((call, word), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((call, word), timeout=beat, return_when=asyncio.FIRST_COMPLETED)
     finally:
         word.cancel()
 

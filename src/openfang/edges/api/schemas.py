@@ -73,26 +73,23 @@ _OBJECT: Schema = {"type": "object"}
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
 _NAME = word(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _TAG = one_of(*TAGS)
-_GLOBS = listed(word(), maxItems=_MOST_WORDS)
+_WORDS = listed(word(), maxItems=_MOST_WORDS)
+_GLOBS = _WORDS
 _HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _MODE = one_of(*(mode.value for mode in Mode))
 _ROLE = one_of(*(role.value for role in Role))
 
-CALL = exact(
+CONTEXT = exact(
     {
-        "arguments": _OBJECT,
-        "context": exact(
-            {
-                "mode": _MODE,
-                "project_id": word(),
-                "spec_hash": word(),
-                "task_id": word(),
-                "run": word(),
-                "blacklist": listed(_TAG, maxItems=_MOST_WORDS),
-            }
-        ),
+        "mode": _MODE,
+        "project_id": word(),
+        "spec_hash": word(),
+        "task_id": word(),
+        "run": word(),
+        "blacklist": listed(_TAG, maxItems=_MOST_WORDS),
     }
 )
+CALL = exact({"arguments": _OBJECT, "context": CONTEXT})
 ANSWER = exact(
     {"answer": one_of("approve", "deny"), "scope": one_of(*(scope.value for scope in Scope))},
     "answer",
@@ -120,6 +117,8 @@ _NEW_KEY = exact(
         "name": _NAME,
         "role": _ROLE,
         "edges": listed(one_of(*EDGES), minItems=1),
+        "toolsets": _WORDS,
+        "agents": _WORDS,
         "tools": listed(word(), minItems=1, maxItems=_MOST_WORDS),
         "network": _GLOBS,
         "shell": _GLOBS,
@@ -200,6 +199,8 @@ _KEY = whole(
     },
     role=_ROLE,
     edges=listed(_TEXT),
+    toolsets=listed(_TEXT),
+    agents=listed(_TEXT),
     network=listed(_TEXT),
     shell=listed(_TEXT),
     memory_read=listed(_TEXT),

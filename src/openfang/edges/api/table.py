@@ -10,6 +10,7 @@ from openfang.edges.api.routes import (
     keys,
     mcp,
     node,
+    oauth,
     secrets,
     sessions,
     specs,
@@ -28,5 +29,6 @@ ENDPOINTS = with_document(
         *keys.ENDPOINTS,
         *secrets.ENDPOINTS,
         *audit.ENDPOINTS,
+        *oauth.ENDPOINTS,
     )
 )

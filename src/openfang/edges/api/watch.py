@@ -1,4 +1,4 @@
-"""Cancels a request whose client has hung up. Most are over before it looks."""
+"""Notices a client that has hung up. Most requests are over before it looks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _UNWATCHED_SECONDS = 0.05
 
 
 class Watch:
-    """Made by the task that serves the request; `end` it when the answer is on its way."""
+    """Made by the task that serves the request; `end` it when the answer is on its way.
+
+    Unless it is told otherwise, it cancels that task.
+    """
 
     __slots__ = ("_receive", "_serving", "_timer", "_watching", "gone")
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, *, cancels: bool = True) -> None:
         self.gone = False
-        self._serving = asyncio.current_task()
+        self._serving = asyncio.current_task() if cancels else None
         self._receive = receive
         self._watching: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()

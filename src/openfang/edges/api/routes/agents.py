@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.core.bodies import message_body
 from openfang.core.ids import Kind, tool_id
-from openfang.core.session import Options
 from openfang.edges.api import schemas
 from openfang.edges.api.agents import MESSAGE
 from openfang.edges.api.endpoint import BY_PIPELINE, Endpoint, Text
 from openfang.edges.api.exchange import json_answer
 from openfang.edges.api.progress import always_streamed
-from openfang.edges.api.routes.tools import CALL_HEADERS, called
+from openfang.edges.api.routes.tools import CALL_HEADERS, called, read_options
 
 if TYPE_CHECKING:
     from openfang.core.progress import Listener
@@ -40,9 +40,9 @@ async def _stream(asked: Asked) -> Stream:
 
 async def _answered(asked: Asked, told: Listener | None = None) -> Answer:
     tool = tool_id(Kind.AGENT, asked.path["name"])
-    token = asked.headers.get(b"x-admin-token")
-    options = Options(admin_token=token.decode("latin-1") if token else None, progress=told)
-    return await called(asked, tool, asked.body, options, message_body)
+    options = replace(read_options(asked.body, asked.headers), progress=told)
+    arguments = {key: value for key, value in asked.body.items() if key != "context"}
+    return await called(asked, tool, arguments, options, message_body)
 
 
 ENDPOINTS = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer, secret_of
+from openfang.edges.api.node import EDGE
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ async def _events(asked: Asked) -> Stream:
 def _still(asked: Asked) -> bool:
     """Whether who asked would be let in again."""
     secret = secret_of(asked.headers)
-    return asked.caller == (asked.node.anybody() if secret is None else asked.node.who(secret))
+    return asked.caller == (
+        asked.node.anybody() if secret is None else asked.node.who(secret, EDGE)
+    )
 
 
 _LONGEST_NUMBER = 19

@@ -19,7 +19,7 @@ _TYPES = {"jsonl": b"application/x-ndjson", "md": b"text/markdown; charset=utf-8
 async def _list(asked: Asked) -> Answer:
     found = await asked.session.sessions(**asked.query)
     bodies = [session_body(one) for one in found.sessions]
-    return json_answer({"sessions": bodies, "total": len(bodies), "after": found.after})
+    return json_answer({"sessions": bodies, "total": found.total, "after": found.after})
 
 
 async def _show(asked: Asked) -> Answer:

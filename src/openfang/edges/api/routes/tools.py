@@ -32,7 +32,7 @@ _KINDS = {word: kind for kind in Kind for word in (kind.value, kind.source_type)
 
 
 async def _call(asked: Asked) -> Answer | Stream:
-    options, tool = _options(asked.body, asked.headers), asked.path["id"]
+    options, tool = read_options(asked.body, asked.headers), asked.path["id"]
     arguments = asked.body.get("arguments", {})
     if wants_progress(asked.headers):
         return await streamed(
@@ -82,12 +82,12 @@ def _cut_short() -> CallFailed:
 async def _explain(asked: Asked) -> Answer:
     body = asked.body
     found = await asked.session.explain(
-        asked.path["id"], body.get("arguments", {}), _options(body, asked.headers)
+        asked.path["id"], body.get("arguments", {}), read_options(body, asked.headers)
     )
     return json_answer(explanation_body(found))
 
 
-def _options(body: dict[str, Any], headers: Headers) -> Options:
+def read_options(body: dict[str, Any], headers: Headers) -> Options:
     """Read what the caller chose; whether it may is decided further in."""
     context: dict[str, Any] | None = body.get("context")
     token, prefer = headers.get(b"x-admin-token"), headers.get(b"prefer")

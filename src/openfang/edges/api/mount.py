@@ -1,0 +1,56 @@
+"""An edge that is mounted beside the API: it is handed what the shared checks have let in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from openfang.edges.api.exchange import send_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from openfang.core.calls import Caller
+    from openfang.core.trace import Chain
+    from openfang.edges.api.exchange import Answer, Headers, Receive, Send
+    from openfang.edges.api.node import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """A request from a known caller. `still` says whether that one would be let in again.
+
+    `raw` are the headers as they came, of which `headers` has each name once. `begin` notes that an
+    answer is on its way, and gives what sends it; `left` says what is left of the caller's rate.
+    """
+
+    node: Node
+    caller: Caller
+    chain: Chain
+    method: str
+    path: str
+    headers: Headers
+    raw: Sequence[tuple[bytes, bytes]]
+    body: bytes
+    receive: Receive
+    begin: Callable[[int], Send]
+    left: Callable[[], tuple[tuple[bytes, bytes], ...]]
+    still: Callable[[], bool]
+
+    async def answer(self, answer: Answer) -> None:
+        """Answer with a whole."""
+        await send_answer(self.begin(answer.status), answer, self.left())
+
+
+class Mount(Protocol):
+    """An edge under paths of its own. `edge` is its name, which keys are scoped to."""
+
+    edge: ClassVar[str]
+
+    def route(self, path: str) -> str:
+        """Name what is at this path, for the counters; nothing if that is not its own."""
+        ...
+
+    async def serve(self, came: Came) -> None:
+        """Answer one request."""
+        ...
