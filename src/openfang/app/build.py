@@ -11,6 +11,8 @@ from openfang.app.callers import Callers
 from openfang.app.clock import SystemClock
 from openfang.app.home import require_master_key
 from openfang.app.identify import find_key
+from openfang.app.issuer import TrustedIssuer
+from openfang.app.news import News
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import Backlog, StoredNames, StoredPins
@@ -20,6 +22,7 @@ from openfang.config.load import load
 from openfang.core.errors import HomeError
 from openfang.core.events import TOOL_HELD, Record
 from openfang.core.ids import Kind
+from openfang.core.news import Listed
 from openfang.guard.breaker import BreakerLimits, Breakers
 from openfang.guard.loops import LoopLimits, Loops
 from openfang.guard.rate import Quota
@@ -92,6 +95,7 @@ class Parts:
     broker: Broker
     keys: KeyStore
     callers: Callers
+    issuer: TrustedIssuer
     specs: SpecStore
     blobs: BlobStore
     approvals: Approvals
@@ -104,6 +108,7 @@ class Parts:
     readers: CapacityLimiter
     backlog: Backlog
     changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time
+    news: News = field(default_factory=News)
     servers: Servers | None = None
     agents: Later | None = None
     turned_away: Callable[[str], None] = _uncounted
@@ -218,6 +223,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         broker=broker,
         keys=keys,
         callers=Callers(lambda secret: find_key(parts, secret), clock),
+        issuer=TrustedIssuer(clock, config.auth.issuer),
         specs=specs,
         blobs=BlobStore(database),
         approvals=approvals,
@@ -241,12 +247,14 @@ def reconfigure(parts: Parts, config: Config) -> None:
     shaper = _shaper(config, parts.redactor, parts.clock)
     pipeline = parts.pipeline
     parts.config = config
+    parts.issuer.configure(config.auth.issuer)
     parts.callers.forget()
     pipeline.engine, pipeline.shaper = engine, shaper
     pipeline.tool_seconds = config.tools.timeout_secs
     _configure_guards(pipeline.guards, config)
     parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
     _add_builtins(parts)
+    parts.news.publish(Listed.TOOLS)  # a toolset may be another
 
 
 def _add_builtins(parts: Parts) -> None:
@@ -348,6 +356,9 @@ def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
     def workspace(space: str) -> Path:
         return parts.agents.workspace(space) if parts.agents else parts.home.workspace(space)
 
+    def memory(call: Call) -> str:
+        return parts.agents.memory(call) if parts.agents else call.caller.space
+
     async def directory() -> Directory:
         if parts.agents is None:
             raise HomeError("The home is not open for calls.", way_out="openfang start")
@@ -367,7 +378,7 @@ def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
     families = (
         clock_tools(parts.clock.time_ns),
         file_tools(workspace, tools.files.max_bytes),
-        memory_tools(MemoryStore(parts.database), parts.writer),
+        memory_tools(MemoryStore(parts.database), parts.writer, memory),
         shell_tools(workspace, shell),
         web_tools(web),
         agent_tools(directory, parts.invoke),

@@ -6,11 +6,13 @@ import logging
 from collections import ChainMap, deque
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
+from openfang.app.clients import client_known
 from openfang.app.translate import outline_of, reached_of, rules_of, spec_of
 from openfang.app.trial import Trial, try_out
 from openfang.app.vault import StoredVault
@@ -18,10 +20,11 @@ from openfang.config.home import user_home
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind, wire_name
 from openfang.protocols.mcp.meta import ClientInfo
+from openfang.sources.mcp.abilities import OPERATIONS
 from openfang.sources.mcp.adapter import as_listed
 from openfang.sources.mcp.health import Status
-from openfang.sources.mcp.keeper import Pace
 from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
+from openfang.sources.mcp.pace import Pace
 from openfang.sources.mcp.reach import Reach
 from openfang.sources.mcp.source import McpSource, Surroundings
 from openfang.sources.mcp.stdio import StdioTransport as Over
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.mcp")
 _LAST_WORDS = 200
 _SETTLE_SECONDS = 20.0
+_LIST_SECONDS = 5.0
+# Each is there for three ids. One that was forgotten is known again when it is asked next.
 
 
 @dataclass(slots=True)
@@ -72,7 +77,6 @@ class Servers:
         self._sign_ins = SignIns(vault=vault)
         self._reach = Reach(
             client=client,
-            capabilities={},
             complained=self._complained,
             sign_ins=self._sign_ins,
         )
@@ -143,10 +147,11 @@ class Servers:
         """Begin to connect, in the background."""
         self._wanted.set()
 
-    async def settled(self, *, woken: bool = True) -> None:
+    async def settled(self, *, woken: bool = True, lists: bool = False) -> None:
         """Begin, and wait until it is known of each server whether it can be reached.
 
-        Those that sleep until they are called are left alone unless they are to be `woken`.
+        Those that sleep until they are called are left alone unless they are to be `woken`. With
+        `lists`, wait a little longer for what they list besides their tools.
         """
         if not self._enabled(self.parts.config):
             return
@@ -156,6 +161,14 @@ class Servers:
             for source in list(self.running.values()):
                 if woken or not source.spec.lazy:
                     await source.settled()
+        if lists:
+            await self._listed()
+
+    async def _listed(self) -> None:
+        with anyio.move_on_after(_LIST_SECONDS):
+            for source in list(self.running.values()):
+                if source.connected:
+                    await source.lists.known.wait()
 
     def apply(self, config: Config) -> None:
         """Begin what is new, end what is gone, replace what changed; the others go on."""
@@ -195,7 +208,7 @@ class Servers:
     async def wake(self, tool: str) -> None:
         """Connect a server that sleeps and never said what it offers, if this may be its tool."""
         for source in list(self.running.values()):
-            if source.spec.lazy and not source.tools() and _may_offer(source.name, tool):
+            if source.spec.lazy and _unheard_of(source, tool) and _may_offer(source.name, tool):
                 await self.reached(source.name)
 
     async def reached(self, name: str) -> bool:
@@ -218,6 +231,9 @@ class Servers:
             rules=rules,
             back=self._back,
             clean=self.parts.redactor.tree,
+            invoke=self.parts.invoke,
+            client_known=partial(client_known, self.parts),
+            news=self.parts.news.publish,
             pace=self.pace,
         )
         source = self.running[spec.name] = McpSource(spec, around, fault=fault)
@@ -231,14 +247,16 @@ class Servers:
         self._group.start_soon(source.run)
 
     def _end(self, name: str) -> None:
-        self.running.pop(name).retire()
+        source = self.running.pop(name)
+        source.retire()
         self.parts.remove(Kind.MCP, name)
+        source.lists.clear()
 
     def _changed(self, source: McpSource) -> None:
         if self.running.get(source.name) is source:
             self.parts.add(Kind.MCP, source)
-            total = sum(len(one.tools()) for one in self.running.values())
-            _log.info("%s offers %d tools", source.name, len(source.tools()))
+            total = sum(map(_count, self.running.values()))
+            _log.info("%s offers %d tools", source.name, _count(source))
             _log.info("Total MCP tools: %d", total)
 
     def _back(self, source: McpSource) -> None:
@@ -302,6 +320,16 @@ async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:
 
 def _fault(error: OpenFangError) -> str:
     return f"{error.message.removesuffix('.')}: {error.way_out}" if error.way_out else error.message
+
+
+def _count(source: McpSource) -> int:
+    return sum(not tool.operation for tool in source.tools())
+
+
+def _unheard_of(source: McpSource, tool: str) -> bool:
+    """Whether it never said that it offers this: of its tools enough is remembered to know."""
+    operation = tool.rpartition(":")[2] in OPERATIONS
+    return not source.tools() or (operation and not source.version)
 
 
 def _may_offer(server: str, tool: str) -> bool:

@@ -37,6 +37,7 @@ def spec_of(server: McpServer, reached: Stdio | Http) -> ServerSpec:
         overrides={name: _override(stated) for name, stated in server.tools.items()},
         lazy=server.lazy,
         at_once=server.max_concurrency,
+        roots=server.roots,
     )
 
 

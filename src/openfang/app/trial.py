@@ -81,7 +81,6 @@ async def try_out(spec: ServerSpec, sign_ins: SignIns | None = None) -> Trial:
     said: deque[str] = deque(maxlen=_LAST_LINES)
     reach = Reach(
         client=ClientInfo(name="openfang", version=__version__),
-        capabilities={},
         complained=lambda _, line: said.append(line),
         sign_ins=sign_ins,
     )

@@ -16,8 +16,9 @@ from openfang.sources.mcp.connection import Connection, open_connection
 from openfang.sources.mcp.stdio import open_stdio
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from openfang.protocols.mcp.results import Question
     from openfang.sources.mcp.greeting import Era
     from openfang.sources.mcp.transport import Transport
 
@@ -29,7 +30,7 @@ class Ear:
     """A peer that answers by a table, and keeps what it was told."""
 
     def __init__(self, **answers: Mapping[str, Any]) -> None:
-        self.answers = {name.replace("_", "/"): answer for name, answer in answers.items()}
+        self.table = {name.replace("_", "/"): answer for name, answer in answers.items()}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
         self.lines: list[str] = []
         self.at_once = 0
@@ -47,14 +48,17 @@ class Ear:
                 await self.hold.wait()
             if method == "bug":
                 raise ZeroDivisionError
-            if method not in self.answers:
+            if method not in self.table:
                 raise RpcError(METHOD_NOT_FOUND, f"{method} is not offered")
-            return self.answers[method]
+            return self.table[method]
         except anyio.get_cancelled_exc_class():
             self.given_up.set()
             raise
         finally:
             self.at_once -= 1
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[str, Mapping[str, Any]]:
+        return {one.key: await self.asked(one.method, one.params) for one in questions}
 
     def told(self, method: str, params: Mapping[str, Any]) -> None:
         self.notes.append((method, params))

@@ -16,7 +16,7 @@ from anyio import to_thread
 from tests.host.test_lines import alive
 
 from openfang.core.errors import OpenFangError
-from openfang.sources.mcp.keeper import Pace
+from openfang.sources.mcp.pace import Pace
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:

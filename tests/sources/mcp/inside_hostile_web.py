@@ -74,7 +74,7 @@ async def test_what_hangs_or_never_ends_is_given_up(tmp_path: Path) -> None:
             await asyncio.wait_for(peer.hung_up.wait(), 20)
             peer.hung_up.clear()
             await node.well()
-        assert peer.methods.count("notifications/cancelled") == 6
+        await until(lambda: peer.methods.count("notifications/cancelled") == 6)
 
 
 WRONG = {

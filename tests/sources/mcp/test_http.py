@@ -251,15 +251,12 @@ async def test_a_tool_that_wants_other_headers_than_before_is_looked_up_again() 
 
 @pytest.mark.requirement("C3.5")
 async def test_a_stream_is_read_as_it_comes() -> None:
-    heard: list[tuple[str, Mapping[str, Any]]] = []
-    ear = Ear(roots_list={})
+    ear, own = Ear(roots_list={}), Ear()
     async with connected(Modern(), ear) as connection:
-        result = await connection.call(
-            "stream", {}, told=lambda method, params: heard.append((method, params))
-        )
+        result = await connection.call("stream", {}, errand=own)
     assert words(result) == "streamed"
-    assert [params.get("progress") for _, params in heard] == [0, 1, 2, None]
-    assert heard[3] == ("notifications/message", {"data": "log"})
+    assert [params.get("progress") for _, params in own.notes] == [0, 1, 2, None]
+    assert own.notes[3] == ("notifications/message", {"data": "log"})
     assert ear.notes == []
 
 
@@ -474,14 +471,11 @@ async def test_a_request_that_a_session_refuses_is_only_refused() -> None:
 
 
 async def test_the_first_revision_over_http_brings_progress_and_changes() -> None:
-    heard: list[str] = []
-    ear = Ear()
+    ear, own = Ear(), Ear()
     async with connected(Sse(), ear) as connection:
-        result = await connection.call(
-            "echo", {"text": "x"}, told=lambda method, _: heard.append(method)
-        )
+        result = await connection.call("echo", {"text": "x"}, errand=own)
     assert words(result) == "x"
-    assert heard == ["notifications/progress"]
+    assert [method for method, _ in own.notes] == ["notifications/progress"]
     assert [method for method, _ in ear.notes] == ["notifications/tools/list_changed"]
 
 

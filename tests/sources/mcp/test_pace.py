@@ -10,7 +10,7 @@ import pytest
 from tests.sources.mcp.hostility import QUICK, hostile, scene, until
 
 from openfang.core.errors import CallTimedOut, GuardTripped
-from openfang.sources.mcp.keeper import Pace
+from openfang.sources.mcp.pace import Pace
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:

@@ -96,43 +96,38 @@ async def test_initialize_is_never_cancelled() -> None:
 
 @pytest.mark.requirement("C3.5")
 async def test_progress_reaches_the_call_that_it_belongs_to_before_its_answer() -> None:
-    heard: dict[str, list[int]] = {"a": [], "b": []}
     ear = Ear()
     async with connected("handshake", ear=ear) as connection:
 
-        async def call(name: str, steps: int) -> None:
-            def told(method: str, params: Mapping[str, Any]) -> None:
-                assert method == "notifications/progress"
-                heard[name].append(params["progress"])
-
-            await connection.call("progress", {"steps": steps}, told=told)
-            assert heard[name] == list(range(steps))
+        async def call(steps: int) -> None:
+            own = Ear()
+            await connection.call("progress", {"steps": steps}, errand=own)
+            assert {method for method, _ in own.notes} == {"notifications/progress"}
+            assert [params["progress"] for _, params in own.notes] == list(range(steps))
 
         async with anyio.create_task_group() as group:
-            group.start_soon(call, "a", 50)
-            group.start_soon(call, "b", 20)
+            group.start_soon(call, 50)
+            group.start_soon(call, 20)
         assert stdio(connection).dropped == 2
     assert ear.notes == []
 
 
 async def test_progress_whose_token_comes_back_as_text_is_heard() -> None:
-    heard: list[int] = []
+    own = Ear()
     async with connected("handshake") as connection:
-        await connection.call(
-            "progress",
-            {"steps": 3, "as_text": True},
-            told=lambda _, params: heard.append(params["progress"]),
-        )
+        await connection.call("progress", {"steps": 3, "as_text": True}, errand=own)
         assert stdio(connection).dropped == 1
-    assert heard == [0, 1, 2]
+    assert [params["progress"] for _, params in own.notes] == [0, 1, 2]
 
 
 async def test_a_listener_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    def told(_method: str, _params: Mapping[str, Any]) -> None:
-        raise ZeroDivisionError
+    class Failing(Ear):
+        def told(self, method: str, params: Mapping[str, Any]) -> None:
+            super().told(method, params)
+            raise ZeroDivisionError
 
     async with connected("handshake") as connection:
-        result = await connection.call("progress", {"steps": 2}, told=told)
+        result = await connection.call("progress", {"steps": 2}, errand=Failing())
     assert words(result) == "done"
     assert "notifications/progress" in caplog.text
 

@@ -15,12 +15,14 @@ from openfang.core.results import Result, text_part
 from openfang.registry.classify import Declared, ForeignTool, classified_tool, classify
 from openfang.safety.schemas import MAX_SCHEMA_DEPTH
 from openfang.safety.sizes import measure
+from openfang.sources.mcp.abilities import OPERATIONS
 from openfang.sources.mcp.spec import NO_OVERRIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from openfang.core.tools import Tool
+    from openfang.protocols.mcp.errors import RpcError
     from openfang.registry.rules import Rules
     from openfang.sources.mcp.spec import Override, ServerSpec
 
@@ -49,7 +51,7 @@ def tools_of(
             name = _shown(entry, number)
             problems[name] = f"{name} {problem}"
             continue
-        tool = _tool(spec, cast("Mapping[str, Any]", entry), rules)
+        tool = tool_of(spec, _foreign(spec, cast("Mapping[str, Any]", entry)), rules)
         if tool.name in found:
             problems[f"#{number + 1}"] = f"{tool.name} is listed twice; the first one counts"
         elif spec.shows(tool.name):
@@ -96,12 +98,13 @@ def _name_problem(name: object) -> str:
         return "has no name"
     if len(name) > _LONGEST_NAME:
         return f"has a name of {len(name)} characters, more than {_LONGEST_NAME}"
+    if name in OPERATIONS:
+        return "has the name of what is no tool"
     return "" if name.isprintable() else "has control characters in its name"
 
 
-def _tool(spec: ServerSpec, entry: Mapping[str, Any], rules: Rules) -> Tool:
-    override = spec.overrides.get(entry["name"], NO_OVERRIDE)
-    foreign = ForeignTool(
+def _foreign(spec: ServerSpec, entry: Mapping[str, Any]) -> ForeignTool:
+    return ForeignTool(
         kind=Kind.MCP,
         source=spec.name,
         name=entry["name"],
@@ -112,6 +115,11 @@ def _tool(spec: ServerSpec, entry: Mapping[str, Any], rules: Rules) -> Tool:
         annotations=_object(entry.get("annotations")) or {},
         remote=spec.remote,
     )
+
+
+def tool_of(spec: ServerSpec, foreign: ForeignTool, rules: Rules) -> Tool:
+    """Weigh what is said of a tool, the operator's word on it and on its server included."""
+    override = spec.overrides.get(foreign.name, NO_OVERRIDE)
     verdict = classify(foreign, trust=spec.trust, overrides=_stated(spec, override), rules=rules)
     return replace(
         classified_tool(foreign, verdict, trust=spec.trust),
@@ -162,6 +170,15 @@ def progress_of(params: Mapping[str, Any]) -> Progress:
 
 def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def fault_result(server: str, error: RpcError) -> Result:
+    """Take a server's error for its answer: in words for a model, and as it is for a peer."""
+    fault: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        fault["data"] = error.data
+    text = f"{server} answered with error {error.code}: {error.message}"
+    return Result(content=(text_part(text),), is_error=True, fault=fault)
 
 
 def result_of(body: Mapping[str, Any]) -> Result:

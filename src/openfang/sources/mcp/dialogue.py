@@ -18,7 +18,7 @@ from openfang.protocols.mcp import messages
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, BadAnswer, RpcError
 from openfang.protocols.mcp.messages import Answer, Ask, Failure, Id, Malformed, Message, Note
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN, with_meta
-from openfang.sources.mcp.transport import LOG, Lost, Peer, Told, tell
+from openfang.sources.mcp.transport import LOG, Errand, Lost, Peer, tell
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -35,7 +35,7 @@ class Waiting:
 
     id: int
     method: str
-    told: Told | None
+    errand: Errand | None
     future: asyncio.Future[dict[str, Any]]
     sent: bool = field(default=False)
     scope: CancelScope | None = field(default=None)
@@ -47,7 +47,7 @@ class Waiting:
 
     def line(self, params: Mapping[str, Any] | None) -> bytes:
         """Write the request; progress, if somebody listens, comes back by its id."""
-        if self.told is not None:
+        if self.errand is not None:
             params = with_meta(params, {PROGRESS_TOKEN: self.id})
         return messages.request(self.id, self.method, params)
 
@@ -80,12 +80,12 @@ class Dialogue:
         self._asked: dict[Id, CancelScope] = {}
         self._replies = 0
 
-    def begin(self, method: str, told: Told | None) -> Waiting:
+    def begin(self, method: str, errand: Errand | None) -> Waiting:
         """Open a request; `finish` has to follow."""
         if self.reason:
             raise Lost(self.reason)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        waiting = Waiting(id=next(self._numbers), method=method, told=told, future=future)
+        waiting = Waiting(id=next(self._numbers), method=method, errand=errand, future=future)
         self._waiting[waiting.id] = waiting
         return waiting
 
@@ -108,12 +108,12 @@ class Dialogue:
                 if waiting.scope is not None:
                     waiting.scope.cancel()
 
-    def heard(self, value: object, told: Told | None = None) -> None:
-        """Take decoded JSON. `told` is the listener of the call whose own stream it came on."""
+    def heard(self, value: object, errand: Errand | None = None) -> None:
+        """Take decoded JSON. `errand` is that of the call whose own stream it came on."""
         for message in messages.read(value):
-            self._take(message, told)
+            self._take(message, errand)
 
-    def _take(self, message: Message, told: Told | None) -> None:
+    def _take(self, message: Message, errand: Errand | None) -> None:
         match message:
             case Answer(id=number, result=result):
                 if (waiting := self._find(number)) and not waiting.future.done():
@@ -121,9 +121,9 @@ class Dialogue:
             case Failure(id=number, error=error):
                 self._fail(self._find(number), error)
             case Note():
-                self._note(message, told)
+                self._note(message, errand)
             case Ask():
-                self._ask(message)
+                self._ask(message, errand or self._peer)
             case Malformed(id=number, reason=reason):
                 self._fail(self._find(number), BadAnswer(f"The server answered, but {reason}"))
 
@@ -143,21 +143,21 @@ class Dialogue:
         if waiting is not None and not waiting.future.done():
             waiting.future.set_exception(error)
 
-    def _note(self, note: Note, told: Told | None) -> None:
+    def _note(self, note: Note, errand: Errand | None) -> None:
         match note.method:
             case "notifications/progress":
                 self._progress(note.params)
             case "notifications/cancelled":
                 self._withdrawn(note.params.get("requestId"))
-            case "notifications/message" if told is not None:
-                tell(told, note.method, note.params)
+            case "notifications/message" | "notifications/elicitation/complete" if errand:
+                tell(errand.told, note.method, note.params)
             case _:
                 tell(self._peer.told, note.method, note.params)
 
     def _progress(self, params: Mapping[str, Any]) -> None:
         waiting = self._numbered(params.get(PROGRESS_TOKEN))
-        if waiting is not None and waiting.told is not None:
-            tell(waiting.told, "notifications/progress", params)
+        if waiting is not None and waiting.errand is not None:
+            tell(waiting.errand.told, "notifications/progress", params)
         else:
             self.dropped += 1
 
@@ -166,7 +166,7 @@ class Dialogue:
         if scope is not None:
             scope.cancel()
 
-    def _ask(self, ask: Ask) -> None:
+    def _ask(self, ask: Ask, peer: Peer) -> None:
         if ask.id in self._asked or not self.serves:
             self.dropped += 1
         elif ask.method == "ping":
@@ -176,7 +176,7 @@ class Dialogue:
             self._send_soon(messages.failure(ask.id, RpcError(INTERNAL_ERROR, busy)))
         else:
             self._asked[ask.id] = CancelScope()
-            self._tasks.start_soon(self._serve, ask)
+            self._tasks.start_soon(self._serve, ask, peer)
 
     def _send_soon(self, line: bytes) -> None:
         if self._replies < _REPLIES_AT_ONCE:
@@ -191,16 +191,16 @@ class Dialogue:
         finally:
             self._replies -= 1
 
-    async def _serve(self, ask: Ask) -> None:
+    async def _serve(self, ask: Ask, peer: Peer) -> None:
         try:
             with self._asked[ask.id]:
-                await self._send(await self._answer(ask))
+                await self._send(await self._answer(ask, peer))
         finally:
             del self._asked[ask.id]
 
-    async def _answer(self, ask: Ask) -> bytes:
+    async def _answer(self, ask: Ask, peer: Peer) -> bytes:
         try:
-            return messages.answer(ask.id, await self._peer.asked(ask.method, ask.params))
+            return messages.answer(ask.id, await peer.asked(ask.method, ask.params))
         except RpcError as error:
             return messages.failure(ask.id, error)
         except Exception:  # noqa: BLE001 - other people's code

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from openfang.protocols.mcp.meta import ClientInfo
-    from openfang.sources.mcp.greeting import Era
+    from openfang.sources.mcp.greeting import Declared, Era
     from openfang.sources.mcp.spec import Http
     from openfang.sources.mcp.transport import Peer
     from openfang.sources.mcp.wire import Asks
@@ -37,7 +37,7 @@ async def find_http(  # noqa: PLR0913 - what a connection needs, and how to make
     peer: Peer,
     *,
     client: ClientInfo,
-    capabilities: Mapping[str, Any],
+    capabilities: Declared | Mapping[str, Any],
     known: tuple[str, Era] | None = None,
 ) -> AsyncGenerator[Connection]:
     """Hold a connection to a server at an address. `known` is how it was found before."""

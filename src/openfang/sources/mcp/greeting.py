@@ -64,12 +64,23 @@ class Greeting:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """What we can be asked: by requests that stand alone, and by who shook hands, if that differs.
+
+    A request that stands alone may say more for itself.
+    """
+
+    alone: Mapping[str, Any]
+    handshake: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Greeter:
     """Who greets, over what."""
 
     transport: Transport
     client: ClientInfo
-    capabilities: Mapping[str, Any]
+    declared: Declared
 
     async def greet(self, *, known: Era | None = None) -> Greeting:
         """Agree on a revision. A server that is known to be older is not asked whether it is."""
@@ -133,15 +144,16 @@ class Greeter:
         return Greeting(introduction=self._introduction(version), answer=answer)
 
     async def _initialize(self, version: str) -> dict[str, Any]:
+        declared = self.declared
         params = {
             "protocolVersion": version,
-            "capabilities": self.capabilities,
+            "capabilities": declared.alone if declared.handshake is None else declared.handshake,
             "clientInfo": self.client.fields(),
         }
         return await self.transport.request("initialize", params)
 
     def _introduction(self, version: str) -> Introduction:
-        return Introduction(version=version, client=self.client, capabilities=self.capabilities)
+        return Introduction(version=version, client=self.client, capabilities=self.declared.alone)
 
 
 def _supported(error: RpcError) -> object:

@@ -21,7 +21,7 @@ from openfang.protocols.mcp.headers import LAST_EVENT, SESSION, VERSION, standar
 from openfang.protocols.mcp.sse import EventReader
 from openfang.protocols.mcp.versions import is_modern
 from openfang.sources.mcp.dialogue import Carrier, Waiting
-from openfang.sources.mcp.transport import LOG, Lost, NotSpoken, Peer, Told, owned_tasks
+from openfang.sources.mcp.transport import LOG, Errand, Lost, NotSpoken, Peer, owned_tasks
 from openfang.sources.mcp.wire import (
     EVENTS,
     JSON,
@@ -84,11 +84,11 @@ class StreamableTransport(Carrier):
         method: str,
         params: Mapping[str, Any] | None,
         *,
-        told: Told | None = None,
+        errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Ask by a POST of its own, and read what comes back on it."""
-        waiting = self._dialogue.begin(method, told)
+        waiting = self._dialogue.begin(method, errand)
         try:
             line = waiting.line(params)
             waiting.sent = True
@@ -142,7 +142,7 @@ class StreamableTransport(Carrier):
             if media_type(answer) == EVENTS:
                 await self._read_until_answered(answer, reader, waiting)
             elif has_body(answer):
-                self._dialogue.heard(await read_json(answer), waiting.told)
+                self._dialogue.heard(await read_json(answer), waiting.errand)
         if not waiting.future.done():
             await self._take_up(waiting, reader)
 
@@ -150,11 +150,13 @@ class StreamableTransport(Carrier):
         self, answer: Streaming, reader: EventReader, waiting: Waiting
     ) -> None:
         while not waiting.future.done():
-            if not await self._read_some(answer, reader, waiting.told):
+            if not await self._read_some(answer, reader, waiting.errand):
                 return
         await linger(answer)
 
-    async def _read_some(self, answer: Streaming, reader: EventReader, told: Told | None) -> bool:
+    async def _read_some(
+        self, answer: Streaming, reader: EventReader, errand: Errand | None
+    ) -> bool:
         """Hand on the events that come next; say whether there may be more."""
         events = await read_events(answer, reader)
         for event in events or ():
@@ -164,7 +166,7 @@ class StreamableTransport(Carrier):
             if message is None:
                 LOG.debug("%s sent an event that is not JSON", self.wire.shown)
             else:
-                self._dialogue.heard(message, told)
+                self._dialogue.heard(message, errand)
         return events is not None
 
     async def _check(self, answer: Streaming) -> None:

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import random
 from abc import ABC, abstractmethod
-from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -15,21 +14,23 @@ import anyio
 from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.protocols.mcp.errors import RpcError
 from openfang.sources.mcp import health
-from openfang.sources.mcp.health import Health, Status
+from openfang.sources.mcp.abilities import info_in_short
+from openfang.sources.mcp.events import first_of
+from openfang.sources.mcp.health import Health, Status, in_short
 from openfang.sources.mcp.transport import AuthNeeded, Lost, owned_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from openfang.sources.mcp.abilities import Abilities
     from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.pace import Pace
     from openfang.sources.mcp.spec import ServerSpec
     from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
 _ENDED = "it is not kept any more"
-_LONGEST_WORD = 200
-_MOST_WORDS = 16
 
 
 class Connect(Protocol):
@@ -40,27 +41,6 @@ class Connect(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How long things may take, and how often they are done, in seconds.
-
-    A connection that lasted `steady` is no sign of a server that cannot last. After `share` times
-    as long as it took, a list may be asked for again because the server says that it changed.
-    Whoever asks for one waits no longer than `awaited`.
-    """
-
-    connect: float = 120.0  # a package that must be fetched first is no failure
-    refresh: float = 300.0
-    awaited: float = 10.0
-    probe: float = 60.0
-    probe_limit: float = 10.0
-    breath: float = 1.0
-    share: float = 10.0
-    steady: float = 10.0
-    retire: float = 60.0
-    grace: float = 0.5
-
-
 class Keeper(ABC):
     """Keeps one server connected. `run` owns the connection; everybody else only asks."""
 
@@ -69,6 +49,7 @@ class Keeper(ABC):
         self.health = Health()
         self.version = ""
         self.server_info: Mapping[str, Any] = {}
+        self.capabilities: Abilities = {}
         self._connect = connect
         self._pace = pace
         self._fault = fault
@@ -99,8 +80,12 @@ class Keeper(ABC):
         """Learn what the server offers."""
 
     @abstractmethod
-    def _arrived(self) -> None:
+    def _arrived(self, connection: Connection) -> None:
         """Hear that it is connected."""
+
+    @abstractmethod
+    async def _attend(self, connection: Connection) -> None:
+        """Do what has to be done beside, for as long as it is."""
 
     # What others ask of it
 
@@ -136,7 +121,7 @@ class Keeper(ABC):
 
     def _unreachable(self, why: str) -> SourceFailed:
         return SourceFailed(
-            f"The MCP server {self.name} cannot be reached: {health.in_short(why)}",
+            f"The MCP server {self.name} cannot be reached: {in_short(why)}",
             way_out=f"openfang servers show {self.name}",
         )
 
@@ -159,7 +144,7 @@ class Keeper(ABC):
         self._nudge.set()
         limit = min(self.spec.timeout, self._pace.awaited)
         with anyio.move_on_after(limit):
-            await _first_of(renewed, connection.lost)
+            await first_of(renewed, connection.lost)
         if not renewed.is_set() and not connection.lost.is_set():
             return f"its tools: no answer in {limit:g} s"
         return self.health.error if self.health.failures else connection.reason
@@ -214,7 +199,7 @@ class Keeper(ABC):
         if self.spec.lazy and not self._wanted.is_set():
             self.health = Health(status=Status.SLEEPING)
             self._nudge = anyio.Event()
-            await _first_of(self._wanted, self._nudge)
+            await first_of(self._wanted, self._nudge)
             self.health = Health()
         return not self._leaving or bool(self._running)
 
@@ -235,27 +220,23 @@ class Keeper(ABC):
             self._introduced(connection)
             async with owned_tasks() as watching:
                 watching.start_soon(self._watch, connection)
-                watching.start_soon(self._listen, connection)
+                watching.start_soon(self._attend, connection)
                 await self._serve(connection)
 
     def _introduced(self, connection: Connection) -> None:
-        self.version, self.server_info = connection.version, _in_short(connection.server_info)
+        self.version, self.capabilities = connection.version, connection.abilities
+        self.server_info = info_in_short(connection.server_info)
         self.health = health.answered(self.health)
         self._since = self._heard = anyio.current_time()
         self._unanswered, self._known = 0, True
         self._connection = connection
         self._settled.set()
         _log.info("Connected to MCP server: %s", self.name)
-        self._arrived()
+        self._arrived(connection)
 
     async def _watch(self, connection: Connection) -> None:
         await connection.lost.wait()
         self._nudge.set()
-
-    async def _listen(self, connection: Connection) -> None:
-        """Hear of changes; a server that does not tell of them is asked now and then anyway."""
-        with suppress(RpcError, Lost):
-            await connection.listen()
 
     async def _serve(self, connection: Connection) -> None:
         """Refresh and probe now and then, until the connection ends or should."""
@@ -367,23 +348,6 @@ class Keeper(ABC):
         if not self._again and not self._leaving:
             with anyio.move_on_after(health.wait_before(max(1, self._row), _CHANCE)):
                 await self._nudge.wait()
-
-
-def _in_short(info: Mapping[str, Any]) -> dict[str, str]:
-    """Keep what a server says of itself, as far as anybody would read it."""
-    words = [(name, text) for name, text in info.items() if isinstance(text, str)]
-    return {name[:_LONGEST_WORD]: text[:_LONGEST_WORD] for name, text in words[:_MOST_WORDS]}
-
-
-async def _first_of(*events: anyio.Event) -> None:
-    async with anyio.create_task_group() as group:
-        for event in events:
-            group.start_soon(_then_end, event, group.cancel_scope)
-
-
-async def _then_end(event: anyio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 _CHANCE = random.Random()  # noqa: S311 - it spreads load, it keeps no secret

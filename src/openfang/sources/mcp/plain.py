@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.protocols.mcp import messages
 from openfang.sources.mcp.dialogue import Carrier
-from openfang.sources.mcp.transport import LOG, Lost, NotSpoken, Peer, Told, owned_tasks
+from openfang.sources.mcp.transport import LOG, Errand, Lost, NotSpoken, Peer, owned_tasks
 from openfang.sources.mcp.wire import JSON, Wire, check_status, read_json
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class PlainTransport(Carrier):
         method: str,
         params: Mapping[str, Any] | None,
         *,
-        told: Told | None = None,
+        errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - none are mirrored here
     ) -> dict[str, Any]:
         """Ask, and read the one answer."""
-        waiting = self._dialogue.begin(method, told)
+        waiting = self._dialogue.begin(method, errand)
         try:
             with waiting.exchange():
                 await self._ask(waiting, waiting.line(params))
@@ -70,7 +70,7 @@ class PlainTransport(Carrier):
     async def _ask(self, waiting: Waiting, line: bytes) -> None:
         async with self.wire.send("POST", _HEADERS, line) as answer:
             await check_status(answer)
-            self._dialogue.heard(await read_json(answer), waiting.told)
+            self._dialogue.heard(await read_json(answer), waiting.errand)
 
     async def _unasked(self, line: bytes) -> None:
         """There is no way to answer a server that only answers."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.host.process import Launch, Limits
 from openfang.sources.mcp.connection import Connection, open_connection
+from openfang.sources.mcp.questions import relayed
 from openfang.sources.mcp.spec import Http, Stdio
 from openfang.sources.mcp.stdio import open_stdio
 from openfang.sources.mcp.transport import ProbeFatal, owned_tasks
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from openfang.host.http import HttpClient
     from openfang.protocols.mcp.meta import ClientInfo
-    from openfang.sources.mcp.greeting import Era
+    from openfang.sources.mcp.greeting import Declared, Era
     from openfang.sources.mcp.oauth.sign_in import SignIns
     from openfang.sources.mcp.spec import ServerSpec
     from openfang.sources.mcp.transport import Peer
@@ -29,13 +30,16 @@ _CONNECTIONS: Final = 64
 
 
 class Reach:
-    """Makes connections. `complained` hears what servers write for people: name and line."""
+    """Makes connections. `complained` hears what servers write for people: name and line.
+
+    Without `capabilities` of our own, what is declared is that our clients can be asked.
+    """
 
     def __init__(
         self,
         *,
         client: ClientInfo,
-        capabilities: Mapping[str, Any],
+        capabilities: Mapping[str, Any] | None = None,
         complained: Callable[[str, str], None],
         limits: Limits | None = None,
         sign_ins: SignIns | None = None,
@@ -51,25 +55,31 @@ class Reach:
         """Hold a connection to this server."""
         match spec.reached:
             case Stdio():
-                return self._stdio(spec.name, spec.reached, peer)
+                return self._stdio(spec, spec.reached, peer)
             case Http():
-                return self._http(spec.name, spec.reached, peer)
+                return self._http(spec, spec.reached, peer)
+
+    def _declared(self, spec: ServerSpec) -> Declared | Mapping[str, Any]:
+        """Say what can be asked: of us ourselves, or else of the clients that we stand between."""
+        return relayed(spec) if self._capabilities is None else self._capabilities
 
     @asynccontextmanager
-    async def _stdio(self, name: str, reached: Stdio, peer: Peer) -> AsyncGenerator[Connection]:
+    async def _stdio(
+        self, spec: ServerSpec, reached: Stdio, peer: Peer
+    ) -> AsyncGenerator[Connection]:
         async with AsyncExitStack() as stack:
             try:
-                connection = await self._start(stack, name, reached, peer)
+                connection = await self._start(stack, spec, reached, peer)
             except ProbeFatal:
                 # It cannot bear the question which revisions it speaks: it is not asked again.
                 await stack.aclose()
-                self._known[name] = (reached, "stdio", "handshake")
-                connection = await self._start(stack, name, reached, peer)
-            self._remember(name, reached, connection)
+                self._known[spec.name] = (reached, "stdio", "handshake")
+                connection = await self._start(stack, spec, reached, peer)
+            self._remember(spec.name, reached, connection)
             yield connection
 
     async def _start(
-        self, stack: AsyncExitStack, name: str, reached: Stdio, peer: Peer
+        self, stack: AsyncExitStack, spec: ServerSpec, reached: Stdio, peer: Peer
     ) -> Connection:
         launch = Launch(
             argv=reached.argv,
@@ -80,20 +90,22 @@ class Reach:
         )
 
         def complained(line: str) -> None:
-            self._complained(name, line)
+            self._complained(spec.name, line)
 
         transport = await stack.enter_async_context(open_stdio(launch, peer, complained=complained))
-        known = self._found(name, reached)
+        known = self._found(spec.name, reached)
         return await open_connection(
             transport,
             peer,
             client=self._client,
-            capabilities=self._capabilities,
+            capabilities=self._declared(spec),
             known=known[1] if known else None,
         )
 
     @asynccontextmanager
-    async def _http(self, name: str, reached: Http, peer: Peer) -> AsyncGenerator[Connection]:
+    async def _http(
+        self, spec: ServerSpec, reached: Http, peer: Peer
+    ) -> AsyncGenerator[Connection]:
         from openfang.host.http import HttpClient  # noqa: PLC0415 - aiohttp takes 0.4 s
         from openfang.sources.mcp.find import find_http  # noqa: PLC0415 - as above
 
@@ -102,15 +114,15 @@ class Reach:
             HttpClient(connections=_CONNECTIONS) as http,
             owned_tasks() as tasks,
             find_http(
-                self._signed(name, reached, http, tasks),
+                self._signed(spec.name, reached, http, tasks),
                 reached,
                 peer,
                 client=self._client,
-                capabilities=self._capabilities,
-                known=self._found(name, reached),
+                capabilities=self._declared(spec),
+                known=self._found(spec.name, reached),
             ) as connection,
         ):
-            self._remember(name, reached, connection)
+            self._remember(spec.name, reached, connection)
             yield connection
 
     def _signed(self, name: str, reached: Http, http: HttpClient, tasks: TaskGroup) -> Asks:

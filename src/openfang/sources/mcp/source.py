@@ -1,4 +1,4 @@
-"""A server as a source of tools: what it offers, and calls of it."""
+"""A server as a source: its tools, what else it can be asked, and calls of both."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ import anyio
 import orjson
 from anyio import to_thread
 
-from openfang.core.deadline import Deadline
-from openfang.core.errors import CallTimedOut, SourceFailed
+from openfang.core.clients import QUESTIONS
+from openfang.core.errors import SourceFailed
+from openfang.core.news import Updated
 from openfang.core.results import error_result
 from openfang.host.chatter import LONGEST_LINE, Chatter
-from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, BadAnswer, RpcError
-from openfang.sources.mcp.adapter import progress_of, result_of, tools_of
+from openfang.protocols.mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BadAnswer, RpcError
+from openfang.sources.mcp.adapter import fault_result, tools_of
+from openfang.sources.mcp.calls import Calls
+from openfang.sources.mcp.errand import MESSAGE
 from openfang.sources.mcp.health import in_short
-from openfang.sources.mcp.keeper import Connect, Keeper, Pace
+from openfang.sources.mcp.keeper import Connect, Keeper
+from openfang.sources.mcp.lists import Entry, Lists
+from openfang.sources.mcp.operations import operations_of
+from openfang.sources.mcp.pace import Pace
+from openfang.sources.mcp.questions import Unanswered
+from openfang.sources.mcp.relay import Relay
 from openfang.sources.mcp.transport import Lost
+from openfang.sources.mcp.turns import Turns
+from openfang.sources.mcp.watches import Watches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from openfang.core.calls import Admitted
+    from openfang.core.calls import Admitted, Call
+    from openfang.core.news import News
     from openfang.core.ports import Clock
     from openfang.core.results import Result
     from openfang.core.tools import Tool
@@ -32,19 +43,22 @@ if TYPE_CHECKING:
     from openfang.sources.mcp.spec import ServerSpec
 
 _log = logging.getLogger("openfang.mcp")
-_LIST_CHANGED: Final = "notifications/tools/list_changed"
-_MESSAGE: Final = "notifications/message"
-_PROGRESS: Final = "notifications/progress"
+_LONGEST_INSTRUCTIONS: Final = 20_000
+_LONGEST_URI: Final = 8_192
 # Each name is remembered for ever (C1.3): a server that makes up new ones all the time must not.
 _MOST_NAMES: Final = 20_000
 
 
-def _nothing(source: McpSource) -> None:
-    del source
+def _nothing(one: object) -> None:
+    del one
 
 
 def _as_it_is(offered: dict[str, Any]) -> dict[str, Any]:
     return offered
+
+
+async def _nobody(call: Call) -> Result:
+    return error_result(f"{call.tool} cannot be asked from here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +66,7 @@ class Surroundings:
     """What every source of this kind is handed.
 
     `back` hears of each connection that was made; `clean` takes secrets out of what is offered.
+    `invoke` takes the questions of servers to clients, each of which `client_known` hears of first.
     """
 
     connect: Connect
@@ -61,6 +76,9 @@ class Surroundings:
     rules: Rules
     back: Callable[[McpSource], None] = _nothing
     clean: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
+    invoke: Callable[[Call], Awaitable[Result]] = _nobody
+    client_known: Callable[[str], None] = _nothing
+    news: Callable[[News], None] = _nothing
     pace: Pace = field(default_factory=Pace)
 
 
@@ -70,23 +88,55 @@ class McpSource(Keeper):
     def __init__(self, spec: ServerSpec, around: Surroundings, *, fault: str = "") -> None:
         super().__init__(spec, around.connect, around.pace, fault)
         self.rejected: Mapping[str, str] = {}
+        self.instructions = ""
+        self.lists = Lists(spec, around.pace, clean=around.clean, news=around.news)
         self._around = around
         self._offered: Sequence[Mapping[str, Any]] = ()
         self._tools: list[Tool] | None = None
         self._names = set[str]()
         self._voice = Chatter(lambda line: _log.info("%s says: %s", spec.name, line))
+        self._watches = Watches()
+        # Half of its time is left to who has waited and has nobody to stop the clock.
+        self._turns = Turns(spec.timeout / 2)
+        relay = Relay(
+            spec=spec,
+            invoke=around.invoke,
+            known=around.client_known,
+            clean=around.clean,
+            alive=self._alive,
+            said=self._said,
+        )
+        self._calls = Calls(spec, relay, self._turns, self._watches)
 
     @property
     def fault(self) -> str:
         """Why it is not even tried, if so."""
         return self._fault
 
+    @property
+    def resources(self) -> tuple[Entry, ...]:
+        """What can be read, as the server lists it."""
+        return self.lists.resources
+
+    @property
+    def templates(self) -> tuple[Entry, ...]:
+        """What can be read once something is filled in."""
+        return self.lists.templates
+
+    @property
+    def prompts(self) -> tuple[Entry, ...]:
+        """What can be said."""
+        return self.lists.prompts
+
     def tools(self) -> Sequence[Tool]:
-        """List what the server offered when it was last asked."""
+        """List what the server offered when it was last asked, operations included."""
         return self._tools or ()
 
     def inherit(self, former: McpSource) -> None:
         """Take over what was offered before: what the operator now says of it holds at once."""
+        self.capabilities, self.instructions = former.capabilities, former.instructions
+        self.lists.inherit(former.lists)
+        self._watches.inherit(former._watches)
         if former._tools is not None:
             self.recall(former._offered)
 
@@ -102,68 +152,82 @@ class McpSource(Keeper):
         self._offered = offered
         self._take(self._familiar(tools_of(self.spec, offered, self._around.rules), {}))
 
+    async def renew(self) -> str:
+        """Ask it for its tools again, and for its lists beside."""
+        self.lists.refresh()
+        return await super().renew()
+
     async def execute(self, admitted: Admitted) -> Result:
         """Make the call; what the server itself refuses is an answer, not a failure."""
         self._around.check(admitted)
         with self._busy():
             try:
-                connection = await self._ready()
-                return result_of(await self._call(connection, admitted))
+                return await self._calls.make(admitted, self._ready)
             except BadAnswer as wrong:
                 raise SourceFailed(
                     f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
                     way_out=f"openfang servers logs {self.name}",
                 ) from wrong
-            except RpcError as error:
-                text = f"{self.name} answered with error {error.code}: {error.message}"
+            except Unanswered as missed:
+                text = f"{self.name} asked its client, and was not answered: {missed.message}"
                 return error_result(text)
+            except RpcError as error:
+                return fault_result(self.name, error)
             except Lost as lost:
                 raise self._unreachable(str(lost)) from lost
 
-    async def _call(self, connection: Connection, admitted: Admitted) -> Mapping[str, Any]:
-        """Wait for the answer for as long as the server lets us know that it works on it."""
-        seconds = self.spec.timeout if admitted.tool.timeout is None else admitted.tool.timeout
-        patience = Deadline(seconds)
-
-        def progressed(method: str, params: Mapping[str, Any]) -> None:
-            self._heard = anyio.current_time()
-            patience.again()
-            if admitted.progress is not None and method == _PROGRESS:
-                admitted.progress(progress_of(params))
-
-        try:
-            with patience:
-                answer = await connection.call(
-                    admitted.tool.name,
-                    admitted.call.arguments,
-                    meta=_meta(admitted),
-                    told=progressed,
-                )
-        except TimeoutError:
-            raise self._late(admitted, seconds) from None
-        self._heard = anyio.current_time()
-        return answer
-
-    def _late(self, admitted: Admitted, seconds: float) -> CallTimedOut:
-        _log.warning("Request timed out: tools/call (id=%s)", admitted.call.id)
-        return CallTimedOut(
-            f"{self.name} did not answer within {seconds:g} s.",
-            way_out=f"raise timeout_secs of the server {self.name}",
-        )
-
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer a request of the server's own."""
-        del params
+        """Answer a request of the server's own, which does not say what call it belongs to."""
         if method == "ping":
             return {}
-        raise RpcError(METHOD_NOT_FOUND, f"{method} is not served here")
+        connection, turns = self._connection, self._turns
+        if method not in QUESTIONS or connection is None or connection.era == "modern":
+            raise RpcError(METHOD_NOT_FOUND, f"{method} is not served here")
+        if not turns.clients:
+            raise RpcError(METHOD_NOT_FOUND, f"No client that could answer {method} waits for you")
+        turns.strict = True
+        errand = turns.only()
+        if errand is None:
+            raise RpcError(
+                INVALID_REQUEST,
+                f"Several callers wait for you, and nothing says whom {method} is meant for; "
+                "from now on they take turns",
+            )
+        return await errand.asked(method, params)
 
     def told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Hear what belongs to no call."""
-        if method == _LIST_CHANGED:
-            self.refresh()
-        elif method == _MESSAGE:
-            self._voice.feed(_said(params.get("data"))[:LONGEST_LINE] + b"\n")
+        """Hear what belongs to no call, or does not say to which."""
+        match method:
+            case "notifications/tools/list_changed":
+                self.refresh()
+            case "notifications/prompts/list_changed" | "notifications/resources/list_changed":
+                self.lists.refresh()
+            case "notifications/resources/updated":
+                self._updated(params.get("uri"))
+            case "notifications/subscriptions/acknowledged":
+                self._watches.acknowledged()
+            case "notifications/message" | "notifications/elicitation/complete":
+                self._overheard(method, params)
+            case _:
+                pass
+
+    def _overheard(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass on what can only be meant for one."""
+        if method == MESSAGE:
+            self._said(params)
+        errand = self._turns.only()
+        if errand is not None:
+            errand.tell(method, params)
+
+    def _updated(self, uri: object) -> None:
+        if isinstance(uri, str) and len(uri) <= _LONGEST_URI and len(self._watches):
+            self._around.news(Updated(self.name, uri))
+
+    def _said(self, params: Mapping[str, Any]) -> None:
+        self._voice.feed(_in_a_line(params.get("data"))[:LONGEST_LINE] + b"\n")
+
+    def _alive(self) -> None:
+        self._heard = anyio.current_time()
 
     async def _list(self, connection: Connection) -> None:
         # Thousands of long descriptions take seconds to judge: the loop does not wait for that.
@@ -171,6 +235,7 @@ class McpSource(Keeper):
         offered, tools, rejected = await to_thread.run_sync(self._judged, offered)
         for name, why in connection.rejected.items():
             rejected.setdefault(in_short(name), why)
+        self.capabilities = connection.abilities
         self._offered, self.rejected = offered, rejected
         self._take(self._familiar(tools, rejected))
 
@@ -193,23 +258,25 @@ class McpSource(Keeper):
         return kept
 
     def _take(self, tools: list[Tool]) -> None:
-        if tools != self._tools:
-            self._tools = tools
+        """Offer these, and what else the server can be asked."""
+        offered = [*tools, *operations_of(self.spec, self.capabilities, self._around.rules)]
+        if offered != self._tools:
+            self._tools = offered
             self._around.changed(self)
 
-    def _arrived(self) -> None:
+    def _arrived(self, connection: Connection) -> None:
+        words = {"instructions": connection.instructions[:_LONGEST_INSTRUCTIONS]}
+        self.instructions = self._around.clean(words)["instructions"]
+        self._watches.arrive(connection)
         self._around.back(self)
 
-
-def _meta(admitted: Admitted) -> dict[str, str]:
-    chain = admitted.call.chain
-    meta = {"traceparent": chain.traceparent}
-    if chain.starry_id is not None:
-        meta["X-OpenStarry-Trace-ID"] = chain.starry_id
-    return meta
+    async def _attend(self, connection: Connection) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.lists.keep, connection)
+            group.start_soon(self._watches.keep, connection)
 
 
-def _said(data: object) -> bytes:
+def _in_a_line(data: object) -> bytes:
     """What a message says, as one line."""
     text = data.encode(errors="replace") if isinstance(data, str) else orjson.dumps(data)
     return text.replace(b"\n", b" ")

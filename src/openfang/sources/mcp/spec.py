@@ -98,6 +98,7 @@ class ServerSpec:
     overrides: Mapping[str, Override] = field(default_factory=dict[str, Override])
     lazy: bool = False
     at_once: int = 10
+    roots: bool = False
 
     @property
     def remote(self) -> bool:

@@ -14,7 +14,7 @@ from openfang.protocols.mcp.headers import VERSION
 from openfang.protocols.mcp.sse import EventReader
 from openfang.safety.urls import AddressRefused, follow_reference, parse_target
 from openfang.sources.mcp.dialogue import Carrier
-from openfang.sources.mcp.transport import LOG, Lost, NotSpoken, Peer, Told, owned_tasks
+from openfang.sources.mcp.transport import LOG, Errand, Lost, NotSpoken, Peer, owned_tasks
 from openfang.sources.mcp.wire import (
     EVENTS,
     JSON,
@@ -74,11 +74,11 @@ class SseTransport(Carrier):
         method: str,
         params: Mapping[str, Any] | None,
         *,
-        told: Told | None = None,
+        errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - none are mirrored in this revision
     ) -> dict[str, Any]:
         """Ask by a POST; the answer comes on the stream."""
-        waiting = self._dialogue.begin(method, told)
+        waiting = self._dialogue.begin(method, errand)
         try:
             line = waiting.line(params)
             waiting.sent = True

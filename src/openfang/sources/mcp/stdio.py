@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from openfang.host.lines import Gone, Lines, open_lines
 from openfang.protocols.mcp import messages
 from openfang.sources.mcp.dialogue import Carrier
-from openfang.sources.mcp.transport import Lost, Peer, Told, owned_tasks
+from openfang.sources.mcp.transport import Errand, Lost, Peer, owned_tasks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -64,11 +64,11 @@ class StdioTransport(Carrier):
         method: str,
         params: Mapping[str, Any] | None,
         *,
-        told: Told | None = None,
+        errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - there are none here
     ) -> dict[str, Any]:
         """Ask the child, and wait for its answer."""
-        waiting = self._dialogue.begin(method, told)
+        waiting = self._dialogue.begin(method, errand)
         try:
             await self._send(waiting.line(params))
             waiting.sent = True

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from openfang.protocols.mcp.results import Question
+
 Told: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 LOG: Final = logging.getLogger("openfang.mcp")
 
@@ -69,6 +71,14 @@ class Peer(Protocol):
         ...
 
 
+class Errand(Peer, Protocol):
+    """The peer of one call of ours: it hears and answers what belongs to that call alone."""
+
+    async def answers(self, questions: Sequence[Question]) -> Mapping[str, Mapping[str, Any]]:
+        """Answer all questions of a result that needs input, each by its key; or `RpcError`."""
+        ...
+
+
 class Alone:
     """A peer that offers nothing."""
 
@@ -113,12 +123,12 @@ class Transport(Protocol):
         method: str,
         params: Mapping[str, Any] | None,
         *,
-        told: Told | None = None,
+        errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Ask, and give the result as received. Raises `RpcError` or `Lost`.
 
-        `told` hears what belongs to this call. To cancel the waiting task cancels the request.
+        To cancel the waiting task cancels the request.
         """
         ...
 
