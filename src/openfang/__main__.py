@@ -1,4 +1,4 @@
-"""`openfang`, also as `python -m openfang`: the version is told before much is imported."""
+"""`openfang`, also as `python -m openfang`: some of it is answered before much is imported."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def main() -> None:
         return
     # Imports allocate much and free nothing: collecting meanwhile is a tenth of a short command.
     gc.disable()
+    if arguments[:1] == ["mcp"]:
+        from openfang.cli.mcp import at_once  # noqa: PLC0415 - a client waits for its first answer
+
+        if (code := at_once(arguments[1:])) is not None:
+            sys.exit(code)
     from openfang.cli.app import run  # noqa: PLC0415 - the command library takes 0.1 s
 
     sys.exit(run(arguments))

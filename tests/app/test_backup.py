@@ -119,6 +119,20 @@ def test_a_restored_home_is_the_one_that_was_backed_up(
     assert record["hash"] == backup.manifest.hash
 
 
+def test_what_is_made_again_when_it_is_wanted_is_not_in_a_backup(
+    made: Home, kept: Path, tmp_path: Path
+) -> None:
+    again = ("agents-env/ab12/bin/python", "children/echo/home/.cache/x", "children/echo/tmp/y")
+    stays = ("children/echo/kept", "workspaces/agent-echo/agents-env/z", "servers/fs/home/token")
+    for name in (*again, *stays):
+        file = made.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    new = restored(backed_up(made, kept).file, tmp_path / "new").home
+    assert [name for name in (*again, *stays) if (new / name).exists()] == list(stays)
+    assert not (new / "agents-env").exists()
+
+
 @pytest.mark.requirement("C13.1")
 def test_a_backup_is_on_record_before_and_after(made: Home, kept: Path) -> None:
     backup = backed_up(made, kept)

@@ -101,7 +101,9 @@ def test_they_are_listed_and_shown(cli: Cli) -> None:
     body = cli("agents", "list", "--json").json
     assert cli("agents", "show", "echo", "--json").json == body[1]
     one = cli("agents", "show", "assistant").out
-    assert "tools        file_read, file_list, memory_store," in one
+    assert re.search(r"^tools +(builtin:)?file_read, .*memory_store,", one, re.MULTILINE)
+    assert re.search(r"^network +\*$", one, re.MULTILINE)
+    assert re.search(r"^memory write +\*$", one, re.MULTILINE)
     absent = cli("agents", "show", "nobody", "--json")
     assert (absent.code, absent.json["status"]) == (1, 404)
 
@@ -111,7 +113,9 @@ def test_a_message_is_answered_and_the_calls_for_it_are_shown(cli: Cli) -> None:
     assert (ran.code, ran.out[:2], ran.out.count("\n")) == (0, "20", 1)
     assert ran.err.startswith("  system_time {}: ok, audit ")
     body = cli("agents", "send", "assistant", "hello", "--session", "work", "--json").json
-    assert set(body) == {"response", "session", "ending", "usage", "call_id", "audit"}
+    assert set(body) == {
+        *("response", "session", "ending", "usage", "artifacts", "call_id", "audit"),
+    }
     assert "planner" in body["response"]
     assert cli("sessions", "show", body["session"], "--json").json["name"] == "work"
 
@@ -125,6 +129,20 @@ def test_what_is_refused_ends_with_the_codes_of_calls(cli: Cli) -> None:
     ran = cli("agents", "send", "nobody", "hello", "--json")
     assert (ran.code, ran.json["rule"]) == (3, "unknown_tool")
     assert cli("agents", "send", "echo").code == 2
+
+
+def test_an_answer_that_only_hands_on_an_error_has_its_code(fresh: Cli) -> None:
+    grants = '[capabilities]\ntools = ["file_read", "system_time"]\n[policy]\nblacklist = {}\n'
+    for name, barred in (("open", "[]"), ("shut", '["fs.read"]')):
+        folder = fresh.home / "agents" / name
+        folder.mkdir()
+        text = f'name = "{name}"\n{grants.format(barred)}'
+        (folder / "agent.toml").write_text(text)
+    refused = fresh("agents", "send", "shut", "read notes/a.txt")
+    assert (refused.code, "fs.read is blacklisted" in refused.out) == (3, True)
+    failed = fresh("agents", "send", "open", "read notes/a.txt", "--json")
+    assert (failed.code, failed.json["ending"]) == (4, "answered")
+    assert fresh("agents", "send", "open", "what time is it?").code == 0
 
 
 @pytest.mark.parametrize("profile", ["minimal", "coding", "full"])
@@ -200,6 +218,17 @@ def test_an_editor_that_fails_or_is_not_there_changes_nothing(fresh: Cli) -> Non
     assert sorted(file.name for file in folder.iterdir()) == ["agent.py", "agent.toml"]
     for name in ("nobody", "../agents/echo", ".."):
         assert fresh("agents", "edit", name, env={"EDITOR": "true"}).code == 1
+
+
+def test_what_a_manifest_says_in_vain_is_a_warning_and_no_mistake(fresh: Cli) -> None:
+    fresh("agents", "new", "vain")
+    manifest = fresh.home / "agents" / "vain" / "agent.toml"
+    manifest.write_text('name = "vain"\npublished = true\nmcp_servers = ["ghost"]\n')
+    found = fresh("agents", "validate", "vain")
+    assert (found.code, found.out) == (0, "")
+    assert "agents/vain/agent.toml:2: published: it has no effect in this version" in found.err
+    assert "agents/vain/agent.toml:3: mcp_servers: no MCP server ghost is configured" in found.err
+    assert fresh("agents", "validate", "echo").err == "no problems\n"
 
 
 def test_mistakes_are_found_and_who_has_them_is_left_out(fresh: Cli) -> None:

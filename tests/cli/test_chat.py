@@ -131,13 +131,16 @@ def test_each_line_of_a_pipe_is_a_message(cli: Cli) -> None:
 
 
 def test_commands_work_in_a_pipe_too(cli: Cli) -> None:
-    words = ["hello", "/new", "hello", "/sessions", "/nothing", "/quit", "never said"]
+    asked = ["hello", "/new", "hello", "/session second talk", "hello"]
+    words = [*asked, "/sessions", "/sessions x", "/nothing", "/quit", "never said"]
     ran = cli("chat", "assistant", "--session", "first", stdin="\n".join(words))
     assert ran.code == 0
-    assert ran.out.count("planner") == 2
+    assert ran.out.count("planner") == 3
+    assert re.search(r"^second talk\n  hello\n  2 messages, last at 20", ran.out, re.MULTILINE)
     assert re.search(r"^first\n  hello\n  2 messages, last at 20", ran.out, re.MULTILINE)
     assert re.search(r"^conversation (20[-0-9 :]+ [0-9a-f]{4})$", ran.err, re.MULTILINE)
     assert "There is no /nothing" in ran.err
+    assert "/sessions is not said like this" in ran.err
     assert "never said" not in json.dumps(cli("sessions", "list", "--json").json)
 
 

@@ -34,6 +34,8 @@ def test_a_new_key_has_a_project_and_all_tools_and_nothing_else(openfang: Cli) -
         "state": "in force",
         "role": "user",
         "edges": ["*"],
+        "toolsets": ["*"],
+        "agents": ["*"],
         "tools": ["*"],
         "network": [],
         "shell": [],
@@ -63,6 +65,30 @@ def test_every_option_is_bound_to_the_key(openfang: Cli) -> None:
     assert (body["blacklist"], body["cells_per_minute"]) == (["fs.delete"], 100)
     assert body["expires_at"]
     assert "secret" not in body
+
+
+def test_a_key_is_bound_to_toolsets_and_agents_that_are_named(openfang: Cli) -> None:
+    options = {
+        "set": ("--toolset", "a", "--toolset", "b"),
+        "one": ("--agent", "echo"),
+        "two": ("--toolset", "a", "--agent", "echo"),
+        "any": ("--toolset", "*", "--agent", "echo"),
+    }
+    for name, given in options.items():
+        assert openfang("keys", "create", name, *given).code == 0
+    made = {key["name"]: key for key in openfang("keys", "list", "--json").json}
+    bound = {name: (made[name]["toolsets"], made[name]["agents"]) for name in options}
+    assert bound == {
+        "set": (["a", "b"], []),
+        "one": ([], ["echo"]),
+        "two": (["a"], ["echo"]),
+        "any": (["*"], ["echo"]),
+    }
+    listed = openfang("keys", "list").out
+    assert "a, agent echo" in listed
+    assert openfang("keys", "create", "odd", "--toolset", "").code == 2
+    token = openfang("keys", "create", "token", "--admin-token", "--agent", "echo")
+    assert token.code == 2
 
 
 def test_an_admin_key_manages_the_node(openfang: Cli) -> None:
@@ -112,13 +138,16 @@ def test_what_cannot_be_meant_is_refused_with_a_sentence(
     assert ran.err.startswith("error: ")
 
 
-def test_names_are_taken_once_and_free_again_after_the_end(openfang: Cli) -> None:
+def test_names_are_taken_once_and_for_all(openfang: Cli) -> None:
     assert openfang("keys", "create", "twice").code == 0
     again = openfang("keys", "create", "twice")
     assert (again.code, again.out) == (1, "")
     assert "openfang keys revoke twice" in again.err
     assert openfang("keys", "revoke", "twice").code == 0
-    assert openfang("keys", "create", "twice").code == 0
+    after = openfang("keys", "create", "twice")
+    assert (after.code, after.out) == (1, "")
+    assert "choose another name" in after.err
+    assert openfang("keys", "create", "twice", "--admin-token").code == 0
     assert openfang("keys", "revoke", "nobody").code == 1
     assert openfang("keys", "create", "config").code == 1
 

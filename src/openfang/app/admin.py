@@ -32,6 +32,7 @@ class Admin:
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""
         self._check_name(key.name)
+        self._check_unused(key.name)
         self._check_spec(key.spec)
         self._check_limit(key.cells_per_minute)
         secret = new_secret(KEY_PREFIX)
@@ -95,6 +96,14 @@ class Admin:
     def _check_name(self, name: str) -> None:
         if name == "config" or any(key.name == name for key in self._in_force()):
             raise _taken(name)
+
+    def _check_unused(self, name: str) -> None:
+        """Refuse a name that a key ever had: its sessions, memory and files are kept by name."""
+        if any(isinstance(key, Key) and key.name == name for key in self.keys()):
+            raise Conflict(
+                f"A key named {name} was revoked; what is kept by its name is not handed on.",
+                way_out="choose another name",
+            )
 
     def _check_spec(self, spec: str | None) -> None:
         if spec is not None and all(known.hash != spec for known in self.parts.specs.all()):

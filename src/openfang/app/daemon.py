@@ -25,6 +25,8 @@ from anyio import to_thread
 from openfang.app.discovery import Daemon, only_daemon, remove, this_daemon, until_healthy, write
 from openfang.app.lifespan import beside, open_app, sign_head
 from openfang.app.logs import open_logs
+from openfang.app.mcp_stdio_hello import DAEMON_SOCKET
+from openfang.app.mcp_stdio_serving import PrivateServer
 from openfang.app.server import build_server
 from openfang.core.errors import Conflict, HomeError
 from openfang.host import holders
@@ -196,10 +198,23 @@ class _Serving:
         gc.set_threshold(*_GARBAGE)
         answering, stop = anyio.Event(), self.orders.stop
         reloading = partial(self.orders.reloading, served.reloader.try_again)
-        async with beside(partial(self._announce, answering), reloading, *served.watches):
+        lines = self._lines(served)
+        watches = (reloading, partial(lines.run, stop), *served.watches)
+        async with beside(partial(self._announce, answering, lines), *watches):
             crowd = Crowd(_limits(self.parts.config.server))
             served.telemetry.reads(http_connections=lambda: len(crowd.connections))
             await serve_crowd(served.app, self.listener, crowd, stop=stop, ready=answering.set)
+            await lines.ended.wait()
+        served.handler.close()
+
+    def _lines(self, served: Served) -> PrivateServer:
+        return PrivateServer(
+            parts=self.parts,
+            handler=served.handler,
+            offers=served.offers,
+            path=self.parts.home.processes / DAEMON_SOCKET,
+            drain_seconds=self.parts.config.server.drain_secs,
+        )
 
     def _warnings(self) -> list[str]:
         host, port = self.listener.address
@@ -210,8 +225,9 @@ class _Serving:
             found.append("auth.require_key is false: every program of this machine may call")
         return found
 
-    async def _announce(self, answering: anyio.Event) -> None:
+    async def _announce(self, answering: anyio.Event, lines: PrivateServer) -> None:
         await answering.wait()
+        await lines.ready.wait()
         daemon = this_daemon(*self.listener.address)
         try:
             await until_healthy(daemon.url)

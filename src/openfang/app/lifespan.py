@@ -51,7 +51,8 @@ async def open_app(
         parts.servers = Servers(parts, environ)
         parts.agents = Later(parts, environ)
         try:
-            async with beside(seal.watch, parts.sinks.run, parts.servers.run, parts.agents.run):
+            running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
+            async with beside(seal.watch, *running):
                 yield parts
         finally:
             with anyio.CancelScope(shield=True):

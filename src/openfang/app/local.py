@@ -80,7 +80,7 @@ class Local:
     def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
         """Make a call of this caller's. A person typed it, so it carries that label."""
         parts = self.parts
-        chain, seconds = self.chain, parts.config.guard.deadline_secs
+        chain, seconds = options.chain or self.chain, parts.config.guard.deadline_secs
         return Call(
             tool=tool,
             caller=self.caller,
@@ -101,6 +101,8 @@ class Local:
             edge=self.edge,
             patience=options.patience,
             progress=options.progress,
+            client=options.client,
+            meta=options.meta,
         )
 
     async def tools(

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from openfang.app.events import Listening
-from openfang.app.home import DEFAULT_PROJECT
 from openfang.app.identify import identify, require
 from openfang.app.local import Local
+from openfang.app.offering.local import ANYBODY
 from openfang.config.show import as_dict
-from openfang.core.calls import Caller, Grants, Role
+from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped
 from openfang.core.wire import moment
+from openfang.edges.api.node import EDGE
+from openfang.edges.api.oauth import Authority
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -28,15 +30,14 @@ if TYPE_CHECKING:
     from openfang.app.events import Feed
     from openfang.app.reload import Reloader
     from openfang.app.telemetry import Telemetry
+    from openfang.core.calls import Caller
     from openfang.core.trace import Chain
     from openfang.guard.rate import Granted
 
-EDGE = "api"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _READY = "ready"
 _PORTS = {"http": ":80", "https": ":443"}
 _INSIDERS = (Role.AUDITOR, Role.ADMIN)
-_ANYBODY = Caller(id="local-mcp", grants=Grants(tools=("*",)), projects=(DEFAULT_PROJECT,))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,21 +53,33 @@ class ServedNode:
     started_at: int
     _hosts: tuple[object, frozenset[str]] = (None, frozenset())
 
-    def recent(self, secret: str) -> Caller | None:
+    def recent(self, secret: str, edge: str) -> Caller | None:
         """Return who used this key a moment ago: such a one has no need to sign in."""
-        return self.parts.callers.recent(secret, EDGE)
+        return self.parts.callers.recent(secret, edge)
 
-    def who(self, secret: str) -> Caller | None:
+    def who(self, secret: str, edge: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
-        return self.parts.callers.find(secret, EDGE)
+        return self.parts.callers.find(secret, edge)
 
-    async def identify(self, secret: str) -> Caller:
+    async def prepare(self, secret: str) -> None:
+        """Have at hand what an access token is judged by; a key needs nothing."""
+        await self.parts.issuer.prepare(secret)
+
+    async def identify(self, secret: str, edge: str) -> Caller:
         """Return who holds this key, or refuse on record."""
-        return await identify(self.parts, secret, EDGE)
+        return await identify(self.parts, secret, edge)
+
+    def authority(self) -> Authority | None:
+        """Say whose access tokens are accepted beside our own keys, if anybody's are."""
+        issuer, url = self.parts.config.auth.issuer, self.parts.config.public_url
+        if issuer is None:
+            return None
+        base = _without_user(url) if url else None
+        return Authority(issuer=issuer.url, scopes=issuer.scopes, base=base)
 
     def anybody(self) -> Caller | None:
         """Return who calls without a key: nobody, unless the operator said so, on loopback."""
-        return None if self.parts.config.auth.require_key else _ANYBODY
+        return None if self.parts.config.auth.require_key else ANYBODY
 
     async def require(self, caller: Caller, *roles: Role) -> None:
         """Refuse, on record, whoever has none of these roles."""
@@ -199,3 +212,9 @@ class ServedNode:
         """Stream what happens, as server-sent events; ends when the node or the key does."""
         pay = partial(self.charge, caller, "health")
         return self.feed.listen(Listening(caller=caller, after=after, still=still, pay=pay))
+
+
+def _without_user(url: str) -> str:
+    """The address that others use: nothing of who signed in, and no slash at its end."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

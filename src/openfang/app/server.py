@@ -14,10 +14,14 @@ from openfang.app.doors import Doors, RightKeys
 from openfang.app.events import Feed
 from openfang.app.logs import dropped_lines
 from openfang.app.node import ServedNode
+from openfang.app.offering.offers import Offers
 from openfang.app.reload import Reloader
 from openfang.app.servers import Servers
 from openfang.app.telemetry import Readings, Telemetry
 from openfang.edges.api.app import Api
+from openfang.edges.mcp.handler import Handler
+from openfang.edges.mcp.http import McpEdge
+from openfang.edges.mcp.sessions import Sessions
 from openfang.storage.log import last_checkpoint
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ class Served:
     """The application, and what must run while it is served."""
 
     app: Api
+    handler: Handler
+    offers: Offers
     reloader: Reloader
     telemetry: Telemetry
     watches: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
@@ -51,7 +57,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     parts.approvals.most_waiting = most
     telemetry = Telemetry(_readings(parts, feed))
     parts.turned_away = telemetry.turned_away
-    right = RightKeys(parts.keys, parts.clock)
+    right = RightKeys(parts.keys, parts.clock, parts.issuer)
     doors = Doors(clock=parts.clock, quota=quota_of(parts.config), right=right)
 
     def applied(config: Config) -> None:
@@ -74,13 +80,24 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         feed=feed,
         started_at=parts.clock.time_ns(),
     )
+    handler = Handler(secret=parts.master.derive("mcp-state"), clock=parts.clock)
+    offers = Offers(parts)
+    mcp = McpEdge(handler, offers, Sessions(parts.clock), most_streams=most)
     watches = (
         partial(feed.run, stop),
         partial(_end_waits, parts.approvals, stop),
         partial(_try_again, parts.broker),
         reloader.watch,
+        partial(mcp.run, stop),
     )
-    return Served(app=Api(node), reloader=reloader, telemetry=telemetry, watches=watches)
+    return Served(
+        app=Api(node, mcp=mcp),
+        handler=handler,
+        offers=offers,
+        reloader=reloader,
+        telemetry=telemetry,
+        watches=watches,
+    )
 
 
 def _health(stop: anyio.Event) -> dict[str, str]:
@@ -104,7 +121,7 @@ async def _try_again(broker: Broker) -> None:
 def _readings(parts: Parts, feed: Feed) -> Readings:
     return Readings(
         audit_records=lambda: parts.writer.head.seq,
-        tools=lambda: len(parts.registry.snapshot.tools),
+        tools=lambda: len(parts.registry.snapshot.select()),
         calls_in_flight=lambda: parts.broker.in_flight,
         audit_checkpoint_age=partial(_checkpoint_age, parts),
         approvals_pending=lambda: parts.approvals.store.count_pending(parts.clock.time_ns()),

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from openfang.app.paths import Home
 from openfang.cli.answers import Shown, message
-from openfang.cli.errors import ERROR, FAILED, Usage
+from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import Json
 from openfang.cli.output import clean, fields, first_sentence, note, print_json, say, table
 from openfang.cli.session import on_home
@@ -52,7 +52,7 @@ def _note_left_out(known: set[str]) -> None:
 def _drafts() -> Drafts:
     from openfang.app.drafts import Drafts  # noqa: PLC0415 - manifests take 0.3 s
 
-    return Drafts(find_home(os.environ))
+    return Drafts(find_home(os.environ), os.environ)
 
 
 def show_agent(name: str, /, *, as_json: Json = False) -> None:
@@ -65,12 +65,14 @@ def show_agent(name: str, /, *, as_json: Json = False) -> None:
     if as_json:
         print_json(found)
         return
-    fields({key: _joined(value) for key, value in found.items() if value})
+    fields({key.replace("_", " "): _joined(value) for key, value in found.items() if value})
     note(f"talk to it: openfang chat {name}")
 
 
 def _joined(value: object) -> str:
-    return ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(cast("list[str]", value))
+    return "yes" if value is True else str(value)
 
 
 def new(
@@ -102,7 +104,7 @@ def edit(name: str, /) -> None:
     Args:
         name: Its name.
     """
-    changed = _drafts().edit(name, os.environ)
+    changed = _drafts().edit(name)
     say(f"{name} is changed." if changed else "Nothing was changed.")
 
 
@@ -112,11 +114,14 @@ def validate(name: str = "", /, *, as_json: Json = False) -> int:
     Args:
         name: One of them; else all.
     """
-    problems = _drafts().problems(name)
+    drafts = _drafts()
+    problems = drafts.problems(name)
     if as_json:
         print_json([problem.as_json() for problem in problems])
     for problem in () if as_json else problems:
         say(clean(str(problem)))
+    for doubt in drafts.doubts(name):
+        note(f"warning: {clean(str(doubt))}")
     if not problems and not as_json:
         note("no problems")
     return ERROR if problems else 0
@@ -146,4 +151,4 @@ def send(
         print_json(message_body(result))
     else:
         shown.end(result)
-    return FAILED if result.is_error else 0
+    return shown.code(result)

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.cli.errors import FAILED, PARKED, REFUSED
 from openfang.cli.output import clean, is_terminal, json_text, note, one_line
 from openfang.core.agents import Ending, Made, Wanted, Words
 from openfang.core.bodies import message_body
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
 
 _SHOWN: Final = 60
+_OK: Final = "ok"
+_ERROR: Final = "Error: "
+_CODES: Final = {"refused": REFUSED, "parked": PARKED}
 
 
 def message(agent: str, text: str, session: str | None) -> tuple[str, Mapping[str, Any]]:
@@ -37,11 +41,14 @@ class Shown:
     """
 
     silent: bool = False
+    _last: Made | None = field(default=None, init=False)
     _said: str = field(default="", init=False)
     _wishes: dict[str, Wish] = field(default_factory=dict[str, "Wish"], init=False)
 
     def __call__(self, told: Told) -> None:
         """Show what is told."""
+        if isinstance(told, Made):
+            self._last = told
         match told:
             case _ if self.silent:
                 pass
@@ -71,6 +78,16 @@ class Shown:
         if body["ending"] not in {Ending.ANSWERED.value, None}:
             note(f"ended: {body['ending']}")
 
+    def code(self, result: Result) -> int:
+        """The exit code of an answer: one that only hands on an error has that error's."""
+        last = self._last
+        if result.is_error:
+            return FAILED
+        if last is None or last.outcome == _OK:
+            return 0
+        whole, text = (one.removeprefix(_ERROR) for one in (_answer(result), last.text))
+        return _CODES.get(last.outcome, FAILED) if whole.startswith(text.strip()) else 0
+
     def stop(self) -> None:
         """Leave an answer that is not waited for any longer."""
         self._end_line()
@@ -79,6 +96,10 @@ class Shown:
     def _end_line(self) -> None:
         if self._said and not self._said.endswith("\n"):
             _write("\n")
+
+
+def _answer(result: Result) -> str:
+    return str(message_body(result)["response"]).strip()
 
 
 def _write(text: str) -> None:

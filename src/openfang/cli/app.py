@@ -29,6 +29,8 @@ _COMMANDS = {
     "stop": ("stop:stop", "End the daemon, once its calls have ended."),
     "status": ("status:status", "Say whether a daemon runs, and how it is."),
     "import": ("imports:import_servers", "Take over the MCP servers of other programs."),
+    "connect": ("connect:connect", "Wire a client to this node: show the change, back up, write."),
+    "mcp": ("mcp:mcp", "Serve an MCP client on standard input and output."),
     "chat": ("chat:chat", "Talk to an agent, line by line."),
     "explain": ("explain:explain", "Show how a call would be decided, without making it."),
     "doctor": ("doctor:doctor", "Look whether home and machine are in order."),
@@ -206,7 +208,7 @@ def _run(arguments: Sequence[str]) -> int:
     except UnicodeEncodeError:
         return report_usage("The command line is not UTF-8 text.", ())
     try:
-        return build_app()(arguments) or 0
+        return build_app()(_in_full(arguments)) or 0
     except CycloptsError as error:
         return report_usage(str(error), error.command_chain or ())
     except OpenFangError as error:
@@ -215,6 +217,11 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except OSError as error:
         return report(_of_system(error), as_json="--json" in arguments)
+
+
+def _in_full(arguments: Sequence[str]) -> Sequence[str]:
+    """Say `openfang mcp install` as what it is."""
+    return ["connect", *arguments[2:]] if arguments[:2] == ["mcp", "install"] else arguments
 
 
 def _of_system(error: OSError) -> HomeError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from openfang.cli.answers import Shown, message
-from openfang.cli.errors import FAILED, report
+from openfang.cli.errors import report
 from openfang.cli.output import entry, is_terminal, note
 from openfang.cli.session import held_home
 from openfang.core.errors import OpenFangError
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _PROMPT: Final = "> "
 _MOST_SESSIONS: Final = 20
-_COMMANDS: Final = "/new begins another conversation, /sessions lists them, /quit or Ctrl-D leaves"
+_COMMANDS: Final = (
+    "/new begins another conversation, /sessions lists them, /session NAME goes on with one, "
+    "/quit or Ctrl-D leaves"
+)
 
 
 def chat(
@@ -93,6 +96,11 @@ class _Chat:
                 note(f"conversation {self.session}")
             case ["/sessions"]:
                 self._try(self._list)
+            case ["/session", _, *_]:
+                self.session = line.removeprefix("/session").strip()
+                note(f"conversation {self.session}")
+            case ["/session" | "/sessions" | "/new" | "/quit" as word, *_]:
+                note(f"{word} is not said like this: {_COMMANDS}.")
             case [word, *_] if word.startswith("/") and not word.startswith("//"):
                 note(f"There is no {word}: {_COMMANDS}; // begins a message with /.")
             case _:
@@ -122,8 +130,7 @@ class _Chat:
             shown.stop()
             raise
         shown.end(result)
-        if result.is_error:
-            self.code = max(self.code, FAILED)
+        self.code = max(self.code, shown.code(result))
 
     def _list(self) -> None:
         found = self.home.do(lambda home: home.sessions(agent=self.agent, limit=_MOST_SESSIONS))

@@ -16,7 +16,7 @@ from openfang.cli.output import note, print_json, say, table
 from openfang.cli.session import on_home
 from openfang.cli.times import span
 from openfang.core.calls import EVERYTHING, Grants, Mode, Role
-from openfang.core.keys import EDGES, AdminToken, Key
+from openfang.core.keys import EDGES, AdminToken, Key, opened
 from openfang.core.wire import key_body
 
 _MOST_CELLS = 1_000_000_000
@@ -41,6 +41,14 @@ class Scope:
     edge: Annotated[
         tuple[str, ...],
         Parameter(help="Where it may come in: api, mcp, a2a, web, openai; else anywhere."),
+    ] = ()
+    toolset: Annotated[
+        tuple[str, ...],
+        Parameter(help="A toolset it is bound to; can be repeated. Else any."),
+    ] = ()
+    agent: Annotated[
+        tuple[str, ...],
+        Parameter(help="An agent it is bound to, and its tools; can be repeated. Else any."),
     ] = ()
     project: Annotated[
         tuple[str, ...], Parameter(help="A project it may use; can be repeated. Else `default`.")
@@ -108,12 +116,16 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
         )
     if scope.spec is not None and not _HASH.match(scope.spec):
         raise Usage(f"{scope.spec!r} is no hash of a spec.", way_out="openfang spec list")
+    named = _globs(scope.toolset, "--toolset"), _globs(scope.agent, "--agent")
+    toolsets, agents = opened(*(words or None for words in named))
     projects = tuple(plain_name(project, "project") for project in scope.project)
     return Key(
         id="",
         name=name,
         role=_role(scope),
         edges=_edges(scope.edge),
+        toolsets=toolsets,
+        agents=agents,
         grants=_grants(tools, scope),
         mode=scope.mode,
         projects=projects or ("default",),
@@ -182,6 +194,7 @@ def list_keys(*, as_json: Json = False) -> None:
             "kind",
             "state",
             "edges",
+            "bound to",
             "mode",
             "projects",
             "tools",
@@ -195,6 +208,7 @@ def list_keys(*, as_json: Json = False) -> None:
                 _kind(body),
                 body["state"],
                 _unless_all(body.get("edges", _ALL)),
+                _bound(body),
                 body.get("mode"),
                 ", ".join(body.get("projects", ())),
                 ", ".join(body["tools"]),
@@ -209,6 +223,14 @@ def list_keys(*, as_json: Json = False) -> None:
 
 def _unless_all(words: Iterable[str]) -> str:
     return "" if tuple(words) == _ALL else ", ".join(words)
+
+
+def _bound(body: dict[str, Any]) -> str:
+    """Name the toolsets and agents that a key opens, if it does not open any."""
+    toolsets, agents = body.get("toolsets", _ALL), body.get("agents", _ALL)
+    if "*" in toolsets and "*" in agents:
+        return ""
+    return ", ".join((*toolsets, *(f"agent {name}" for name in agents))) or "nothing"
 
 
 def _kind(body: dict[str, Any]) -> str:

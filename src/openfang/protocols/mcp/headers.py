@@ -22,7 +22,7 @@ LAST_EVENT: Final = "Last-Event-ID"
 MARK: Final = "x-mcp-header"
 
 # Which argument of which method `Mcp-Name` mirrors.
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _PLAIN = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
@@ -64,7 +64,7 @@ def decode_value(value: str) -> str:
 def standard_headers(version: str, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
     """Give the headers that every modern request carries."""
     headers = {VERSION: version, METHOD: method}
-    named = _NAMED.get(method)
+    named = NAMED.get(method)
     if named is not None and params is not None and isinstance(params.get(named), str):
         headers[NAME] = encode_value(params[named])
     return headers
@@ -85,11 +85,12 @@ def find_marks(schema: object) -> Marks:
 
 def param_headers(marks: Marks, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Mirror the marked arguments of one call; what is absent, null or no plain value has none."""
-    found = {f"{PARAM}{name}": _text(_look_up(arguments, path)) for name, path in marks.items()}
+    found = {f"{PARAM}{name}": mirrored(look_up(arguments, path)) for name, path in marks.items()}
     return {name: encode_value(text) for name, text in found.items() if text is not None}
 
 
-def _text(value: object) -> str | None:
+def mirrored(value: object) -> str | None:
+    """Write an argument as its header has it; None if it has none."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -103,7 +104,8 @@ def _text(value: object) -> str | None:
             return None
 
 
-def _look_up(arguments: Mapping[str, Any], path: Path) -> object:
+def look_up(arguments: Mapping[str, Any], path: Path) -> object:
+    """Find a marked argument; None if it is absent."""
     value: object = arguments
     for step in path:
         if not isinstance(value, Mapping):

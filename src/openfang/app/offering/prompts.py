@@ -1,0 +1,71 @@
+"""The names that prompts of several servers have in one place, and whose they are. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.ids import WIRE_NAME_LENGTH, Kind, tool_id, wire_name
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping, Sequence
+
+_SUFFIX: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repertoire:
+    """The prompts of one server, as it lists them."""
+
+    server: str
+    prompts: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Those of all servers in a place; of one that is seen through, under their own names."""
+
+    repertoires: tuple[Repertoire, ...] = ()
+    through: str = ""
+
+    @cached_property
+    def listed(self) -> tuple[Mapping[str, Any], ...]:
+        """List them."""
+        return tuple({**entry, "name": name} for name, (_, _, entry) in self._named.items())
+
+    def find(self, name: str) -> tuple[str, str] | None:
+        """Say whose a prompt is, and what that server calls it."""
+        found = self._named.get(name)
+        return (found[0], found[1]) if found else None
+
+    @cached_property
+    def _named(self) -> Mapping[str, tuple[str, str, Mapping[str, Any]]]:
+        named: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
+        for server, own, entry in self._entries():
+            name = own if server == self.through else _name(server, own, named)
+            named[name] = (server, own, entry)
+        return named
+
+    def _entries(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Take what has a name, once; whose names stay as they are comes first."""
+        for one in sorted(self.repertoires, key=lambda one: one.server != self.through):
+            seen: set[str] = set()
+            for entry in one.prompts:
+                own = entry.get("name")
+                if isinstance(own, str) and own not in seen:
+                    seen.add(own)
+                    yield one.server, own, entry
+
+
+def _name(server: str, own: str, taken: Container[str]) -> str:
+    """Name a prompt as tools are named; who comes second, or is too long, gets a suffix."""
+    name = wire_name(Kind.MCP.value, server, own)
+    digest = sha256(tool_id(Kind.MCP, server, own).encode(errors="replace")).hexdigest()
+    length = 0
+    while name in taken or len(name) > WIRE_NAME_LENGTH:
+        length += _SUFFIX
+        base = wire_name(Kind.MCP.value, server, own)[: WIRE_NAME_LENGTH - 1 - length]
+        name = f"{base}_{digest[:length]}"
+    return name

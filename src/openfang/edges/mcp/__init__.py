@@ -1,0 +1,1 @@
+"""Our own MCP server: one handler behind every way in."""

@@ -1,0 +1,54 @@
+"""What went wrong, as the wire says it: an error of the protocol, or a result for the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openfang.core.errors import (
+    AuditUnavailable,
+    CallFailed,
+    CallRefused,
+    NotFound,
+    OpenFangError,
+    Rejected,
+    UnknownTool,
+)
+from openfang.core.results import text_part
+from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from openfang.edges.mcp.context import Context
+
+_STOPS = (".", "!", "?", ":")
+
+
+def rpc_error(error: OpenFangError, context: Context) -> RpcError:
+    """Say it in the protocol's words. What is hidden sounds like what does not exist."""
+    del context
+    match error:
+        case UnknownTool() | NotFound():
+            return RpcError(INVALID_PARAMS, error.message)
+        case CallRefused() | Rejected():
+            return RpcError(INVALID_PARAMS, sentence(error), _data(error))
+        case _:
+            return RpcError(INTERNAL_ERROR, sentence(error), _data(error))
+
+
+def refusal_result(error: CallRefused | CallFailed) -> dict[str, Any]:
+    """Let the model read why there is no result, and what would help."""
+    if isinstance(error, UnknownTool | AuditUnavailable):
+        raise error
+    return {"content": [text_part(sentence(error))], "isError": True}
+
+
+def sentence(error: OpenFangError) -> str:
+    """Say what happened and the way out."""
+    if not error.way_out:
+        return error.message
+    stop = "" if error.message.endswith(_STOPS) else "."
+    return f"{error.message}{stop} Way out: {error.way_out}."
+
+
+def _data(error: OpenFangError) -> dict[str, str]:
+    rule = error.rule if isinstance(error, CallRefused | Rejected) else error.code
+    return {"code": error.code, "rule": rule}

@@ -1,0 +1,239 @@
+"""A session: what is kept of a client of the handshake era between its requests.
+
+Its requests that are being answered, questions that it was asked, and streams that it can take up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.errors import GuardTripped
+from openfang.core.ids import random_hex
+from openfang.edges.mcp.events import MOST, MOST_BYTES, Events, read_event_id
+from openfang.protocols.mcp.errors import RpcError
+from openfang.protocols.mcp.framing import in_flight
+from openfang.protocols.mcp.messages import Answer, notification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from openfang.edges.api.watch import Watch
+    from openfang.edges.mcp.context import Talk
+    from openfang.edges.mcp.ports import Offer, Place
+    from openfang.edges.mcp.staying import Still
+    from openfang.protocols.mcp.messages import Failure, Id
+
+STANDING: Final = "0"
+_RESUMES_SINCE: Final = "2025-11-25"
+_AT_ONCE: Final = 256
+_CANCELLED: Final = -32800
+
+
+class _Running:
+    """A request that is being answered, by this task."""
+
+    __slots__ = ("cancelled", "task")
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.task = asyncio.current_task()
+
+    def cancel(self) -> None:
+        """Cancel it; whose task it is finds out from `cancelled` that it was meant."""
+        if self.task is not None and not self.cancelled:
+            self.cancelled = True
+            self.task.cancel()
+
+
+def _busy(requests: int) -> GuardTripped:
+    return GuardTripped(
+        f"{requests} requests of the session are being answered.",
+        rule="too_many_requests",
+        way_out="wait for an answer",
+    )
+
+
+class Session:
+    """One session. What most never need is made when it is needed.
+
+    `offer` is what resources were subscribed to by. `still` says whether its key is in force.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_end_telling",
+        "_ended_streams",
+        "_running",
+        "_streams",
+        "_taken",
+        "_watches",
+        "caller",
+        "id",
+        "offer",
+        "place",
+        "still",
+        "talk",
+        "until",
+    )
+
+    def __init__(self, caller: str, place: Place, talk: Talk, still: Still) -> None:
+        self.id = random_hex(16)
+        self.caller = caller
+        self.place = place
+        self.talk = talk
+        self.still = still
+        self.until = 0.0
+        self._taken: count[int] | None = None
+        self._streams: dict[str, Events] | None = None
+        self._ended_streams: dict[str, Events] | None = None
+        self._asked: dict[Id, asyncio.Future[Mapping[str, Any]]] | None = None
+        self._running: dict[Id, _Running] | None = None
+        self._end_telling: Callable[[], None] | None = None
+        self._watches: set[Watch] | None = None
+        self.offer: Offer | None = None
+
+    # Requests of the client
+
+    @contextmanager
+    def running(self, number: Id) -> Generator[None]:
+        """Note that a request is being answered; a cancelled one ends with an error."""
+        known = self._running = self._running or {}
+        if number in known:
+            raise in_flight(number)
+        if len(known) >= _AT_ONCE:
+            raise _busy(len(known))
+        running = known[number] = _Running()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not running.cancelled:
+                raise
+            raise RpcError(_CANCELLED, "Request cancelled") from None
+        finally:
+            del known[number]
+            if running.cancelled and running.task is not None:
+                running.task.uncancel()
+
+    def cancel(self, number: Id | None) -> None:
+        """Cancel a request, if it is not answered yet."""
+        running = self._running.get(number) if self._running and number is not None else None
+        if running is not None:
+            running.cancel()
+
+    # Questions of ours
+
+    async def ask(
+        self, put: Callable[[Id], None], tell: Callable[[str, Mapping[str, Any]], None]
+    ) -> Mapping[str, Any]:
+        """Put a question, and wait for its answer; whoever gives up waiting takes it back."""
+        asked = self._asked = self._asked or {}
+        number = self._number()
+        answered = asked[number] = asyncio.get_running_loop().create_future()
+        put(number)
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            tell("notifications/cancelled", {"requestId": number, "reason": "It is over"})
+            raise
+        finally:
+            del asked[number]
+
+    def settle(self, heard: Answer | Failure) -> None:
+        """Take the answer to a question; what answers none is not heard."""
+        question = self._asked.get(heard.id) if self._asked and heard.id is not None else None
+        if question is None or question.done():
+            return
+        if isinstance(heard, Answer):
+            question.set_result(heard.result)
+        else:
+            question.set_exception(heard.error)
+
+    # Streams
+
+    def stream(self) -> Events:
+        """Begin the stream of one POST; a client that can go on from its beginning is told so."""
+        events = self._open(str(self._number()))
+        if self.talk.version >= _RESUMES_SINCE:
+            events.prime()
+        return events
+
+    def standing(self) -> Events:
+        """Give the stream for what belongs to no request."""
+        return (self._streams or {}).get(STANDING) or self._open(STANDING)
+
+    def _open(self, name: str) -> Events:
+        streams = self._streams = self._streams or {}
+        events = streams[name] = Events(name)
+        return events
+
+    def after(self, last: str) -> tuple[Events, int] | None:
+        """Find the stream on which a client saw this event last; nothing if it is not kept."""
+        seen = read_event_id(last)
+        if seen is None:
+            return None
+        name, number = seen
+        events = (self._streams or {}).get(name) or (self._ended_streams or {}).get(name)
+        return None if events is None else (events, number)
+
+    def tell_by(self, end_telling: Callable[[], None]) -> None:
+        """Hear of changes in this way from now on, and no longer in the one before."""
+        if self._end_telling is not None:
+            self._end_telling()
+        self._end_telling = end_telling
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell the client something that belongs to no request."""
+        if self.still():
+            self.standing().put(notification(method, params), notice=True)
+
+    def retire(self, events: Events) -> None:
+        """Keep what was sent on a stream that has ended, at the cost of those before it."""
+        del (self._streams or {})[events.name]
+        kept = self._ended_streams = self._ended_streams or {}
+        kept[events.name] = events
+        while len(kept) > 1 and (self._kept_events > MOST or self.kept > MOST_BYTES):
+            del kept[next(iter(kept))]
+
+    @property
+    def _kept_events(self) -> int:
+        return sum(events.count for events in (self._ended_streams or {}).values())
+
+    @property
+    def kept(self) -> int:
+        """Bytes of what was sent on streams that have ended, and is kept."""
+        return sum(events.size for events in (self._ended_streams or {}).values())
+
+    @contextmanager
+    def attended(self, watch: Watch) -> Generator[None]:
+        """Note that the client is there, for as long as the watch sees it."""
+        watches = self._watches = self._watches or set()
+        watches.add(watch)
+        try:
+            yield
+        finally:
+            watches.discard(watch)
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether the client waits for an answer, or listens."""
+        return any(not watch.gone for watch in self._watches or ())
+
+    def forget(self) -> None:
+        """Keep nothing of streams that have ended."""
+        self._ended_streams = None
+
+    def end(self) -> None:
+        """End everything that belongs to it."""
+        if self._end_telling is not None:
+            self._end_telling()
+        for running in (self._running or {}).values():
+            running.cancel()
+        if standing := (self._streams or {}).get(STANDING):
+            standing.end()
+
+    def _number(self) -> int:
+        self._taken = self._taken or count(1)
+        return next(self._taken)
