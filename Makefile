@@ -22,7 +22,7 @@ test: $(VENV)/.dev $(VENV)/.peers  ## run every test (installs what the tests ne
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
-conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance suite on our client
+conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance suite on both our ends
 	@$(BIN)/pytest tests/conformance -n 2 $(PYTEST_ARGS)
 
 check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
@@ -35,7 +35,7 @@ format: $(VENV)/.dev  ## put the code into its shape
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
-bench: $(VENV)/.dev  ## measure CPU per call, beside a baseline in the same run
+bench: $(VENV)/.dev $(VENV)/.bench-peers  ## measure CPU per call, beside others in the same run
 	@$(BIN)/python -m bench
 
 FUZZ_REQUESTS ?= 1000000
@@ -75,7 +75,12 @@ $(VENV)/.dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
 	@$(UV) --no-deps --editable .
 	@touch $@ $(VENV)/.run
 
-# The real MCP servers and the conformance suite that the tests run against.
-$(VENV)/.peers: tools/test_peers.py $(wildcard tests/packages/*/*) | $(VENV)/.dev
+# The real MCP servers and clients and the conformance suite that the tests run against.
+$(VENV)/.peers: tools/test_peers.py $(wildcard tests/packages/node/* tests/packages/python/*) | $(VENV)/.dev
 	@$(BIN)/python tools/test_peers.py
+	@touch $@
+
+# The gateways that the bench measures us beside.
+$(VENV)/.bench-peers: tools/test_peers.py $(wildcard tests/packages/bench/*) | $(VENV)/.dev
+	@$(BIN)/python tools/test_peers.py bench
 	@touch $@

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import anyio
 
-from bench import agents, cli, code_agents, daemon, log, mcp, path, planner
+from bench import agents, cli, code_agents, daemon, log, mcp, path, planner, serving
 
-PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "cli")
+PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "serving", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
@@ -22,6 +22,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "code": code_agents,
         "planner": planner,
         "daemon": daemon,
+        "serving": serving,
     }
     for name, part in parts.items():
         if name in wanted:

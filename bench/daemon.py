@@ -62,12 +62,12 @@ class Target:
 
 
 @contextmanager
-def daemon(home: Path) -> Generator[tuple[Target, float]]:
+def daemon(home: Path, config: str = "") -> Generator[tuple[Target, float]]:
     """A daemon on a new home, and the CPU that it took until it was healthy."""
     environ = {**os.environ, "OPENFANG_HOME": str(home)}
     openfang = [sys.executable, "-m", "openfang"]
     home.mkdir()
-    (home / "config.toml").write_text(_RAISED)
+    (home / "config.toml").write_text(config + _RAISED)
     subprocess.run([*openfang, "init"], env=environ, check=True, stdout=subprocess.DEVNULL)
     command = [*openfang, "start", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
@@ -79,8 +79,10 @@ def daemon(home: Path) -> Generator[tuple[Target, float]]:
         known = json.loads(file.read_text())
         key = (home / "key").read_text().strip()
         target = Target(process.pid, int(known["listen_addr"].rpartition(":")[2]), key)
-        yield target, target.cpu
-        process.terminate()
+        try:
+            yield target, target.cpu
+        finally:
+            process.terminate()
 
 
 @contextmanager

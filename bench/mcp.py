@@ -39,7 +39,7 @@ _ROOT = Path(__file__).parent.parent
 _TEXT = "x" * 100
 
 
-def _stdio(name: str, *arguments: str) -> str:
+def stdio_entry(name: str, *arguments: str) -> str:
     script = str(_ROOT / "bench" / "mcp_stdio.py")
     args = json.dumps([script, *arguments])
     return (
@@ -48,7 +48,7 @@ def _stdio(name: str, *arguments: str) -> str:
     )
 
 
-def _http(name: str, port: int) -> str:
+def http_entry(name: str, port: int) -> str:
     return (
         f'[[mcp_servers]]\nname = "{name}"\nallow_private = true\n'
         f'[mcp_servers.transport]\ntype = "http"\nurl = "http://127.0.0.1:{port}/mcp"\n'
@@ -56,7 +56,7 @@ def _http(name: str, port: int) -> str:
 
 
 @contextmanager
-def _web() -> Generator[int]:
+def web() -> Generator[int]:
     command = [sys.executable, "-m", "bench.mcp_web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:
         assert process.stdout is not None
@@ -121,10 +121,16 @@ async def _echo(folder: Path) -> AsyncGenerator[Figure]:
 
     script = str(_ROOT / "bench" / "mcp_stdio.py")
     parameters = StdioServerParameters(command=sys.executable, args=[script])
-    with _web() as port:
+    with web() as port:
         ways = (
-            ("stdio", _stdio("echo"), 350, parameters, "legacy"),
-            ("2026-07-28 HTTP", _http("echo", port), 800, f"http://127.0.0.1:{port}/mcp", "auto"),
+            ("stdio", stdio_entry("echo"), 350, parameters, "legacy"),
+            (
+                "2026-07-28 HTTP",
+                http_entry("echo", port),
+                800,
+                f"http://127.0.0.1:{port}/mcp",
+                "auto",
+            ),
         )
         for number, (way, config, goal, target, mode) in enumerate(ways):
             sdk = await _sdk_cpu(target, mode)
@@ -148,8 +154,8 @@ async def _boot(folder: Path) -> Figure:
     """How long the good servers take, beside one that hangs, and without it."""
     seconds: list[float] = []
     for hanging in (False, True):
-        good = "".join(_stdio(f"s{number}") for number in range(SERVERS - 1))
-        config = (_stdio("hangs", "hang") if hanging else "") + good
+        good = "".join(stdio_entry(f"s{number}") for number in range(SERVERS - 1))
+        config = (stdio_entry("hangs", "hang") if hanging else "") + good
         async with open_test_app(folder / f"boot-{hanging}", config=config) as app:
             servers = app.parts.servers
             assert servers
@@ -177,7 +183,7 @@ def _pid(folder: Path, name: str) -> int:
 
 
 async def _killed(folder: Path) -> AsyncGenerator[Figure]:
-    async with _connected(folder / "killed", _stdio("dies")) as app:
+    async with _connected(folder / "killed", stdio_entry("dies")) as app:
         source = _source(app, "dies")
         before, failed, watch = source._connection, anyio.Event(), Stopwatch()
 
@@ -200,7 +206,7 @@ async def _killed(folder: Path) -> AsyncGenerator[Figure]:
 
 
 async def _big(folder: Path) -> Figure:
-    async with _connected(folder / "big", _stdio("echo")) as app:
+    async with _connected(folder / "big", stdio_entry("echo")) as app:
         connection = _source(app, "echo")._connection
         assert connection
         with Stopwatch() as watch:
@@ -215,7 +221,7 @@ def _megabytes() -> float:
 
 
 async def _memory(folder: Path) -> Figure:
-    async with _connected(folder / "memory", _stdio("echo")) as app:
+    async with _connected(folder / "memory", stdio_entry("echo")) as app:
         call = _governed(app, "mcp:echo:get_echo", text=_TEXT)
 
         async def several() -> None:
@@ -234,7 +240,7 @@ async def _memory(folder: Path) -> Figure:
 
 async def _snapshot(folder: Path) -> AsyncGenerator[Figure]:
     sources = many_tools(10_000)
-    async with _connected(folder / "snapshot", _stdio("echo")) as app:
+    async with _connected(folder / "snapshot", stdio_entry("echo")) as app:
         call = _governed(app, "mcp:echo:get_echo", text=_TEXT)
         before = await _cpu(10, call)
         for source in sources:

@@ -16,10 +16,26 @@ _READ_ONLY = {"readOnlyHint": True}
 
 
 def _tools() -> list[dict[str, Any]]:
+    if sys.argv[1:2] == ["many"]:
+        return [_described(number) for number in range(int(sys.argv[2]))]
     return [
         {"name": name, "inputSchema": _SCHEMA, "annotations": _READ_ONLY}
         for name in ("get_echo", "get_big", "get_nothing")
     ]
+
+
+def _described(number: int) -> dict[str, Any]:
+    """A tool as wordy as those of public servers."""
+    fields = {
+        name: {"type": "string", "description": f"The {name} of the record, as it is written"}
+        for name in ("title", "owner", "project", "status")
+    }
+    return {
+        "name": f"get_record_{number}",
+        "description": f"Get record {number} of the archive, with all of its fields and history.",
+        "inputSchema": {"type": "object", "properties": fields, "required": ["title"]},
+        "annotations": _READ_ONLY,
+    }
 
 
 def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:

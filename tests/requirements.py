@@ -58,7 +58,6 @@ REQUIREMENTS = (
         "`...:completion/complete` (target in the arguments); towards the client "
         "`client:{key}:sampling/createMessage`, `...:elicitation/create`, "
         "`...:roots/list`, whose caller is `mcp:{server}`.",
-        open="MCP server",
     ),
     Requirement(
         "C2.1",
@@ -195,7 +194,6 @@ REQUIREMENTS = (
         "Resources, templates, prompts, completion, logging, sampling, elicitation and "
         "roots: each listed, used and audited through the pipeline, in all four pairings "
         "of old and new client and server.",
-        open="resources, prompts, sampling and the rest through the pipeline",
     ),
     Requirement(
         "C4.1",
@@ -206,20 +204,17 @@ REQUIREMENTS = (
         "admin. Each agent is a tool `openfang_agent_{name}` with one required string "
         "`message` and the agent's own description; agents that come or go appear or "
         "vanish with `list_changed` within 1 s.",
-        open="MCP server",
     ),
     Requirement(
         "C4.2",
         "Both framings on stdin, newline JSON and `Content-Length`, detected per message;"
         " answers in the framing the client used. A missing `protocolVersion` or "
         "`clientInfo` is served as 2024-11-05.",
-        open="MCP server",
     ),
     Requirement(
         "C4.3",
         "Messages over 10 MB are drained and answered with an error; bad JSON gets "
         "-32700; the server goes on.",
-        open="MCP server",
     ),
     Requirement(
         "C4.4",
@@ -227,7 +222,6 @@ REQUIREMENTS = (
         " MCP servers, agents: what the caller's key may see. The seed's plain JSON "
         "request and answer work without a session. A key has its own workspace and "
         "memory space under the home, never an agent's, never the daemon's folder.",
-        open="MCP server",
     ),
     Requirement(
         "C4.5",
@@ -235,7 +229,6 @@ REQUIREMENTS = (
         '(`{"tools":{}}`); stdio and sessions announce `listChanged` for tools and '
         "resources (seed 004) and push within 1 s; newer revisions are negotiated. "
         "Capabilities say only what is true.",
-        open="MCP server",
     ),
     Requirement(
         "C4.6",
@@ -244,14 +237,12 @@ REQUIREMENTS = (
         "subscriptions; notifications are never answered; unknown methods -32601. Unknown"
         " and hidden tools give the same bytes but the id, and the same time (medians of "
         "2,000 calls within 5 %); only the audit tells them apart.",
-        open="MCP server",
     ),
     Requirement(
         "C4.7",
         "Exposure: over stdio the agents; over HTTP what the key's scope allows; an "
         "agent's own tools reach others only if listed in `expose_tools`; `private_tools`"
         " always wins.",
-        open="MCP server",
     ),
     Requirement(
         "C4.8",
@@ -264,7 +255,6 @@ REQUIREMENTS = (
         "`openfang connect CLIENT` (alias `openfang mcp install`) writes the entry for "
         "Cursor, VS Code, Claude Desktop, Claude Code and others, with preview, backup "
         "and undo.",
-        open="MCP server",
     ),
     Requirement(
         "C4.10",
@@ -273,7 +263,6 @@ REQUIREMENTS = (
         "`expose_tools` minus `private_tools` (default none), callable as `plugin:tool`, "
         "resources from `expose_resources` (default none); calls run under the agent's "
         "and the caller's grants.",
-        open="MCP server",
     ),
     Requirement(
         "C5.1",
@@ -358,7 +347,6 @@ REQUIREMENTS = (
         "(`tools`, `network`, `memory_read`, `memory_write`, `agent_message`, "
         "`agent_spawn`, `agent_kill`, `shell`), exports, limits. No grant means no "
         'access; `"*"` must be written.',
-        open="exports over MCP",
     ),
     Requirement(
         "C6.2",
@@ -412,7 +400,6 @@ REQUIREMENTS = (
         "Resolve the name to a tool that this caller can see (grants x exports x the "
         "server's `allow_tools` x `private_tools`: these hide; a disabled tool leaves the"
         " list but resolves, so that gate 1 answers).",
-        open="exports and private_tools of agents",
     ),
     Requirement(
         "C7.4",
@@ -762,23 +749,19 @@ REQUIREMENTS = (
         "A named selection (servers, tools by glob, agents; prefix or none; renames; "
         "overridden descriptions) served at `/mcp/{toolset}` and by `openfang mcp "
         "--toolset`.",
-        open="toolsets",
     ),
     Requirement(
         "C17.2",
         '`mode = "search"` offers `search_tools` and `call_tool` instead of the whole list.',
-        open="toolsets",
     ),
     Requirement(
         "C18.1",
         "Named keys with scopes (edges, toolsets, agents, admin), expiry and limits, "
         "stored as HMACs, shown once.",
-        open="toolsets and agents",
     ),
     Requirement(
         "C18.2",
         "OAuth 2.1 resource server for a configured issuer.",
-        open="HTTP keys and OAuth",
     ),
     Requirement(
         "C18.3",

@@ -1,7 +1,8 @@
-"""Install the real MCP servers and the conformance suite that the tests run against.
+"""Install the real MCP servers and clients and the conformance suite that the tests run against.
 
-`tests/packages/` pins them. Python servers get an environment each, because they do not agree on
-their libraries. `lock` resolves the pins anew, and keeps addresses out of them.
+`tests/packages/` pins them. Python programs get an environment each, because they do not agree on
+their libraries. `bench` installs instead the gateways that the bench measures us beside. `lock`
+resolves all pins anew, and keeps addresses out of them.
 """
 
 from __future__ import annotations
@@ -70,11 +71,13 @@ def _lock_python(wanted: Path) -> None:
 def main() -> None:
     if sys.argv[1:] == ["lock"]:
         _lock_node()
-        for wanted in sorted((PINS / "python").glob("*.in")):
+        for wanted in sorted(PINS.glob("*/*.in")):
             _lock_python(wanted)
         return
-    _install_node()
-    for lock in sorted((PINS / "python").glob("*.lock")):
+    bench = sys.argv[1:] == ["bench"]
+    if not bench:
+        _install_node()
+    for lock in sorted((PINS / ("bench" if bench else "python")).glob("*.lock")):
         _install_python(lock)
 
 

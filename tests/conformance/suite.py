@@ -1,17 +1,19 @@
-"""The official conformance suite: what it requires of a client, and how one scenario of it is run.
+"""The official conformance suite: what it requires of each end, and how it is run.
 
-It runs where there is no network but the loopback. Its servers listen on all addresses.
+For a client one scenario is run at a time, where there is no network but the loopback: the suite's
+servers listen on all addresses. A server is asked everything that its revision requires in one run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import yaml
 from tests.node import NODE
@@ -22,11 +24,12 @@ PACKAGE: Final = Path(sys.prefix, "peers/node/node_modules/@modelcontextprotocol
 PROGRAM: Final = Path(__file__).with_name("client.py")
 REVISIONS: Final = ("2025-11-25", "2026-07-28")
 SECONDS: Final = 60
+_RESULT: Final = re.compile(r"server-(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9-]+Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the suite says of one run."""
+    """What the suite says of one scenario with a client."""
 
     status: int
     checks: list[dict[str, Any]]
@@ -52,6 +55,35 @@ class Report:
         return "\n".join([f"exit code {self.status}", *lines, *said])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the suite says of a server."""
+
+    status: int
+    checks: dict[str, list[dict[str, Any]]]
+    suite: str
+
+    def passed(self, scenarios: list[str]) -> list[str]:
+        """Give the scenarios that were run, and of which every check that tells anything passed."""
+        return [name for name in scenarios if self.checks.get(name) and not self._wrong(name)]
+
+    def _wrong(self, scenario: str) -> list[dict[str, Any]]:
+        checks = self.checks.get(scenario, [])
+        return [check for check in checks if check["status"] not in {"SUCCESS", "INFO"}]
+
+    def told(self, scenarios: list[str]) -> str:
+        """List what did not pass, each with the suite's reason."""
+        lines = [
+            f"{scenario}: {check['status']} {check['id']}: {check.get('errorMessage', '')[:300]}"
+            for scenario in scenarios
+            for check in self._wrong(scenario)
+        ]
+        never = [
+            f"{scenario}: was not run" for scenario in scenarios if scenario not in self.checks
+        ]
+        return "\n".join([f"exit code {self.status}", *lines, *never, self.suite[-2000:]])
+
+
 def version() -> str:
     """Which suite this is; empty when it is not installed."""
     try:
@@ -60,14 +92,14 @@ def version() -> str:
         return ""
 
 
-def required(revision: str) -> list[str]:
-    """Give the client scenarios that the suite itself says conforming to this revision takes."""
+def required(revision: str, end: Literal["client", "server"] = "client") -> list[str]:
+    """Give the scenarios that the suite itself says conforming to this revision takes."""
     try:
         text = (PACKAGE / "requirements" / f"{revision}.yaml").read_bytes()
     except FileNotFoundError:
         return []
     sets = cast("dict[str, list[str]]", yaml.load(text, yaml.CSafeLoader))
-    return sets["client"]
+    return sets[end]
 
 
 def run(revision: str, scenario: str, folder: Path, *, fault: str = "") -> Report:
@@ -75,22 +107,42 @@ def run(revision: str, scenario: str, folder: Path, *, fault: str = "") -> Repor
     client = f"{sys.executable} {PROGRAM}"
     wanted = ["--scenario", scenario, "--spec-version", revision, "--force"]
     limit = ["--timeout", f"{SECONDS}000"]
-    program = [NODE, str(PACKAGE / "dist" / "index.js")]
-    suite = [*program, "client", "--command", client, *wanted, *limit]
-    done = subprocess.run(
-        [*_loopback_only(), *suite, "--output-dir", str(folder)],
-        env=_environment(fault),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS + 30,
-        check=False,
-    )
+    suite = [*_suite("client", folder), "--command", client, *wanted, *limit]
+    done = _done([*_loopback_only(), *suite], _environment(fault))
     return Report(
         status=done.returncode,
         checks=[check for found in folder.rglob("checks.json") for check in _checks(found)],
         said=_read(folder, "stdout.txt"),
         complained=_read(folder, "stderr.txt"),
         suite=done.stderr,
+    )
+
+
+def judge(revision: str, url: str, folder: Path) -> Verdict:
+    """Ask a server all that this revision requires, and what it does not."""
+    done = _done([*_suite("server", folder), "--url", url, "--requirements", revision])
+    found = {
+        match[1]: _checks(file)
+        for file in sorted(folder.rglob("checks.json"))
+        if (match := _RESULT.fullmatch(file.parent.name))
+    }
+    return Verdict(status=done.returncode, checks=found, suite=done.stderr)
+
+
+def _suite(end: str, folder: Path) -> list[str]:
+    return [NODE, str(PACKAGE / "dist" / "index.js"), end, "--output-dir", str(folder)]
+
+
+def _done(
+    command: list[str], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS + 30,
+        check=False,
     )
 
 

@@ -81,7 +81,8 @@ async def told(node: Node, name: str, there: Server, host: str = "") -> tuple[bo
 
 async def test_it_speaks_the_newest_revision(node: Node) -> None:
     assert [node.source(name).version for name in ("fetch", "free")] == [servers.MODERN] * 2
-    assert [tool.name for tool in node.source("fetch").tools()] == ["fetch"]
+    names = [tool.name for tool in node.source("fetch").tools()]
+    assert names == ["fetch", "resources/read", "prompts/get"]
 
 
 @pytest.mark.usefixtures("_names")

@@ -97,7 +97,7 @@ def filesystem(*folders: Path, **keys: object) -> Server:
 
 
 def everything(**keys: object) -> Server:
-    return Server(name="everything", command=NODE, args=(_npm("everything"),), tools=13, keys=keys)
+    return Server(name="everything", command=NODE, args=(_npm("everything"),), tools=16, keys=keys)
 
 
 def memory(file: Path, **keys: object) -> Server:

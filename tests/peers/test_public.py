@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from openfang.core.tools import Tool
+    from openfang.sources.mcp.source import McpSource
+
 pytestmark = [
     pytest.mark.requirement("C3.1", "C3.3", "C3.4", "C16.2"),
     pytest.mark.needs("bwrap", "git"),
@@ -68,11 +71,16 @@ async def node(
         yield opened
 
 
+def tools(source: McpSource) -> list[Tool]:
+    """Its tools, without what else it can be asked."""
+    return [tool for tool in source.tools() if not tool.operation]
+
+
 async def test_each_speaks_the_revision_of_its_era_and_offers_all_of_its_tools(
     node: Node, chosen: list[servers.Server]
 ) -> None:
     found = {
-        source.name: (source.connected, source.version, len(source.tools()), dict(source.rejected))
+        source.name: (source.connected, source.version, len(tools(source)), dict(source.rejected))
         for source in node.servers.running.values()
     }
     assert found == {one.name: (True, one.revision, one.tools, {}) for one in chosen}
@@ -92,7 +100,7 @@ async def test_each_is_in_the_sandbox_that_nobody_asked_for(node: Node) -> None:
 async def test_nothing_of_what_a_server_says_of_a_tool_is_lost(node: Node) -> None:
     for name in node.servers.running:
         listed = {tool["name"]: tool for tool in await node.connection(name).tools()}
-        for tool in node.source(name).tools():
+        for tool in tools(node.source(name)):
             said = listed[tool.name]
             assert tool.input_schema == said["inputSchema"]
             assert tool.output_schema == said.get("outputSchema")

@@ -72,7 +72,7 @@ def test_the_commands_say_what_is_there_and_how_it_is(daemon: Daemon) -> None:
     home = daemon.home
     listed = said(home, "servers", "list", "--json")
     counts = {one["name"]: one["tools_count"] for one in listed["connected"]}
-    assert counts == {"files": 14, "everything": 13, "bare": 1}
+    assert counts == {"files": 14, "everything": 16, "bare": 1}
     health = said(home, "servers", "health", "--json")
     assert health == dict.fromkeys(("bare", "everything", "files"), "healthy")
     tools = said(home, "servers", "tools", "files", "--json")
@@ -80,7 +80,7 @@ def test_the_commands_say_what_is_there_and_how_it_is(daemon: Daemon) -> None:
     assert "Secure MCP Filesystem Server running" in home.run("servers", "logs", "files").stdout
     tried = said(home, "servers", "test", "everything", "--json")
     found = (tried["ok"], tried["protocol_version"], len(tried["tools"]))
-    assert found == (True, servers.HANDSHAKE, 13)
+    assert found == (True, servers.HANDSHAKE, 16)
     asked = json.dumps({"message": "hello"})
     called = said(home, "tools", "call", "mcp:everything:echo", "--json", "--args", asked)
     assert called["content"] == [{"type": "text", "text": "Echo: hello"}]
