@@ -205,7 +205,8 @@ class Fuzz:
         random = self.random
         endpoint = random.choice(self._drafts)
         tool, arguments = random.choice(_CALLS)
-        names = {"{id}": tool, "{name}": f"k{random.randrange(10)}"}
+        name = f"k{random.randrange(10)}"
+        names = {"{id}": tool, "{name}": name, "{toolset}": name}
         path = re.sub(r"{\w+}", lambda found: quote(names[found[0]], safe=""), endpoint.path)
         headers: Headers = [(b"Host", b"localhost")]
         if random.random() < 0.97:
