@@ -175,7 +175,10 @@ def test_a_layer_that_was_asked_for_and_is_not_there_is_not_claimed() -> None:
     found = {layer.name for layer in active_layers(tool, Handed(), loose) if layer.present}
     assert found == {"files", "nested namespaces", "system calls"}
     assert not any(layer.present for layer in active_layers(tool, Handed(), None))
-    assert look_at(os.getpid()) is not None
+    with subprocess.Popen(["sleep", "60"]) as child:
+        seen = look_at(child.pid)
+        child.kill()
+    assert seen is not None
     assert look_at(1 << 30) is None
 
 
