@@ -45,6 +45,8 @@ async def _calls(target: Target) -> AsyncGenerator[tuple[str, Figure]]:
     for what, served, goal in ways:
         cost = await _best(served)
         yield what, Figure(f"governed call over /mcp to {what}", cost, "us", goal)
+        if not served.arguments:  # alike in a session, these calls would be a loop
+            continue
         session = await _best(replace(served, modern=False, session=True))
         beside = f"{session:.0f} us"
         name = f"the same in a session, times {what}"
