@@ -42,7 +42,6 @@ async def test_the_whole_place_is_what_the_key_may_see_under_wire_names(tmp_path
         assert names(offer) == ["mcp_files_drop", "mcp_files_read", "system_time"]
         assert offer.info == {"name": "openfang", "version": __version__}
         assert offer.caller is caller
-        assert not offer.public
         assert (await call(offer, "mcp_files_read", path="x")).text == "read {'path': 'x'}"
         assert (await call(offer, "mcp:files:read")).text == "read {}"
         for hidden in ("file_read", "builtin:file_read", "openfang_agent_echo"):

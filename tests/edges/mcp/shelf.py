@@ -48,7 +48,6 @@ class Shelf:
     place: Place = field(default_factory=Place)
     info: Mapping[str, Any] = field(default_factory=lambda: {"name": "shelf", "version": "1"})
     instructions: str = ""
-    public: bool = False
     features: frozenset[str] = frozenset()
     hearers: list[Hearer] = field(default_factory=list["Hearer"])
 

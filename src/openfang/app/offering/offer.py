@@ -68,11 +68,6 @@ class PlacedOffer:
         return source.instructions if seen else ""
 
     @property
-    def public(self) -> bool:
-        """Whether everybody is offered the same: never, because keys differ."""
-        return False
-
-    @property
     def features(self) -> frozenset[str]:
         """Which of the features can be there, now or later."""
         return features(self.node.parts, self._bound)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openfang.edges.mcp.ports import Offer
 
 LIST_SECONDS: Final = 10
+PRIVATE: Final = "private"  # what is offered depends on who asks
 _ONE_SHOT: Final[Mapping[str, Any]] = {"tools": {}}
 
 
@@ -64,14 +65,9 @@ async def discover(params: Mapping[str, Any], context: Context) -> dict[str, Any
         "supportedVersions": list(MODERN),
         "capabilities": _capabilities(offer),
         "ttlMs": LIST_SECONDS * 1000,
-        "cacheScope": cache_scope(context),
+        "cacheScope": PRIVATE,
     }
     return {**answer, "instructions": offer.instructions} if offer.instructions else answer
-
-
-def cache_scope(context: Context) -> str:
-    """Say who may share an answer: everybody only where everybody would get the same."""
-    return "public" if context.offer.public else "private"
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

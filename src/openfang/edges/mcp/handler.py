@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from openfang.core.errors import OpenFangError
 from openfang.edges.mcp import greeting, listing, prompts, resources, tools
 from openfang.edges.mcp.changes import listen
-from openfang.edges.mcp.context import Context, Talk
+from openfang.edges.mcp.context import Context
 from openfang.edges.mcp.parked import Parked
 from openfang.edges.mcp.refusals import rpc_error
 from openfang.edges.mcp.results import stamped
@@ -72,10 +72,6 @@ class Handler:
             return stamped(result, context)
         except OpenFangError as error:
             raise rpc_error(error, context) from error
-
-    def hear(self, method: str, params: Mapping[str, Any], talk: Talk) -> None:
-        """Take a notification: none of them changes anything that is not asked for when needed."""
-        del method, params, talk
 
     def left(self, run: str) -> None:
         """End what waits for the answers of a client that has hung up."""

@@ -343,7 +343,6 @@ class _Line:
                 self._tell_changes()
             case _:
                 pass
-        self._handler.hear(note.method, note.params, self._talk)
 
     def _tell_changes(self) -> None:
         if self._end_telling is None:

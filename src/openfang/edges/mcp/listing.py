@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from openfang.edges.mcp.greeting import LIST_SECONDS, cache_scope
+from openfang.edges.mcp.greeting import LIST_SECONDS, PRIVATE
 from openfang.edges.mcp.results import STRUCTURED_SINCE
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 
@@ -56,7 +56,7 @@ def _page(
     if begin + PAGE < len(entries):
         body["nextCursor"] = str(begin + PAGE)
     if context.modern:
-        body |= {"ttlMs": LIST_SECONDS * 1000, "cacheScope": cache_scope(context)}
+        body |= {"ttlMs": LIST_SECONDS * 1000, "cacheScope": PRIVATE}
     return body
 
 

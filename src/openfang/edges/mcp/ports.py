@@ -66,11 +66,6 @@ class Offer(Protocol):
         ...
 
     @property
-    def public(self) -> bool:
-        """Whether everybody is offered the same."""
-        ...
-
-    @property
     def features(self) -> Collection[str]:
         """Which of SUBSCRIPTIONS, PROMPTS and COMPLETIONS can be there, now or later.
 

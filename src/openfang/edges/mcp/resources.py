@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.session import NO_OPTIONS
 from openfang.edges.mcp.client import options_of
+from openfang.edges.mcp.greeting import PRIVATE
 from openfang.edges.mcp.results import beside, check_fault
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
@@ -34,7 +35,7 @@ async def read(params: Mapping[str, Any], context: Context) -> dict[str, Any]:
     body["contents"] = [_content(part, uri) for part in result.content]
     if context.modern:
         body.setdefault("ttlMs", 0)
-        body["cacheScope"] = "private"
+        body["cacheScope"] = PRIVATE
     return body
 
 

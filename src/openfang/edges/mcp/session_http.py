@@ -166,7 +166,6 @@ class SessionFront:
             case Note(method=method, params=params):
                 if method == _CANCELLED:
                     session.cancel(read_id(params.get("requestId")))
-                self._handler.hear(method, params, session.talk)
             case Answer() | Failure():
                 session.settle(message)
             case Malformed(reason):
