@@ -39,18 +39,20 @@ _ROOT = Path(__file__).parent.parent
 _TEXT = "x" * 100
 
 
+# What comes from the open world, or from a server that is trusted less, a session may not hand on
+# unasked: calls are measured here, not questions.
 def stdio_entry(name: str, *arguments: str) -> str:
     script = str(_ROOT / "bench" / "mcp_stdio.py")
     args = json.dumps([script, *arguments])
     return (
-        f'[[mcp_servers]]\nname = "{name}"\n'
+        f'[[mcp_servers]]\nname = "{name}"\ntrust = "high"\n'
         f'[mcp_servers.transport]\ntype = "stdio"\ncommand = "{sys.executable}"\nargs = {args}\n'
     )
 
 
 def http_entry(name: str, port: int) -> str:
     return (
-        f'[[mcp_servers]]\nname = "{name}"\nallow_private = true\n'
+        f'[[mcp_servers]]\nname = "{name}"\nallow_private = true\ntrust = "high"\n'
         f'[mcp_servers.transport]\ntype = "http"\nurl = "http://127.0.0.1:{port}/mcp"\n'
     )
 
@@ -60,8 +62,10 @@ def web() -> Generator[int]:
     command = [sys.executable, "-m", "bench.mcp_web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:
         assert process.stdout is not None
-        yield int(process.stdout.readline())
-        process.kill()
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 @asynccontextmanager

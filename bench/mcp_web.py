@@ -17,7 +17,7 @@ _CACHED = {"ttlMs": 60_000, "cacheScope": "public"}
 _TOOL = {
     "name": "get_echo",
     "inputSchema": {"type": "object"},
-    "annotations": {"readOnlyHint": True},
+    "annotations": {"readOnlyHint": True, "openWorldHint": False},
 }
 
 

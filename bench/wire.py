@@ -54,9 +54,20 @@ class Served:
         body: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
         if not method.startswith("notifications/"):
             body["id"] = number
-        data = json.dumps(body).replace(NUMBER, f"{number:010d}").encode()
+        return self._written("POST", headers, json.dumps(body).replace(NUMBER, f"{number:010d}"))
+
+    def call(self, number: int) -> bytes:
+        params = {"name": self.tool, "arguments": self.arguments}
+        return self.request("tools/call", params, number)
+
+    def goodbye(self) -> bytes:
+        """End the session that the headers name."""
+        return self._written("DELETE", self.headers, "")
+
+    def _written(self, verb: str, headers: Mapping[str, str], body: str) -> bytes:
+        data = body.encode()
         head = [
-            f"POST {self.path} HTTP/1.1",
+            f"{verb} {self.path} HTTP/1.1",
             f"Host: 127.0.0.1:{self.target.port}",
             "Content-Type: application/json",
             "Accept: application/json, text/event-stream",
@@ -66,10 +77,6 @@ class Served:
         if self.target.key:
             head.append(f"Authorization: Bearer {self.target.key}")
         return "\r\n".join(head).encode() + b"\r\n\r\n" + data
-
-    def call(self, number: int) -> bytes:
-        params = {"name": self.tool, "arguments": self.arguments}
-        return self.request("tools/call", params, number)
 
 
 async def exchange(
@@ -127,6 +134,8 @@ async def cpu_of_calls(served: Served, callers: int, calls: int) -> float:
             _, body = await exchange(reader, writer, there.call(next(numbers)))
             assert b'"isError":true' not in body, body[:500]
             assert b'"error"' not in body[:60], body[:500]
+        if served.session:
+            await exchange(reader, writer, there.goodbye())
         writer.close()
 
     before = served.target.cpu

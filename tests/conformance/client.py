@@ -11,18 +11,18 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import anyio
 import orjson
 from tests.conformance.auth import oauth, sign_ins
 
-from openfang.protocols.mcp.errors import RpcError
+from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
 from openfang.protocols.mcp.meta import ClientInfo
 from openfang.registry.rules import DEFAULT_RULES
 from openfang.safety.schemas import compile_schema
 from openfang.sources.mcp.adapter import tools_of
-from openfang.sources.mcp.callbacks import Callbacks
+from openfang.sources.mcp.answers import with_defaults
 from openfang.sources.mcp.listing import list_all
 from openfang.sources.mcp.reach import Reach
 from openfang.sources.mcp.spec import Http, ServerSpec
@@ -70,24 +70,34 @@ def say(text: str) -> None:
 # What servers may ask
 
 
-async def accept(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Accept a form without writing anything into it."""
-    del params
-    return {"action": "accept"}
+class Offered:
+    """A peer that answers by a table; a form is accepted without writing anything into it."""
+
+    capabilities: ClassVar[Mapping[str, Any]] = {
+        "sampling": {},
+        "elicitation": {"form": {}},
+        "roots": {},
+    }
+
+    async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if method not in ANSWERS:
+            raise RpcError(METHOD_NOT_FOUND, f"{method} is not offered")
+        return with_defaults(params, ANSWERS[method])
+
+    def told(self, method: str, params: Mapping[str, Any]) -> None:
+        del method, params
 
 
-async def sample(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    del params
-    text = {"type": "text", "text": "an answer"}
-    return {"role": "assistant", "content": text, "model": "none", "stopReason": "endTurn"}
-
-
-async def roots(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    del params
-    return {"roots": [{"uri": "file:///workspace", "name": "workspace"}]}
-
-
-OFFERED: Final = Callbacks(sample=sample, elicit=accept, roots=roots)
+ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "elicitation/create": {"action": "accept"},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": "an answer"},
+        "model": "none",
+        "stopReason": "endTurn",
+    },
+    "roots/list": {"roots": [{"uri": "file:///workspace", "name": "workspace"}]},
+}
 
 
 # What is asked of servers
@@ -142,15 +152,12 @@ async def use(connection: Connection, task: Task) -> None:
 # What a client may get wrong
 
 
-class Careless:
+class Careless(Offered):
     """A peer that gives back an accepted form without its defaults."""
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         del method, params
         return {"action": "accept", "content": {}}
-
-    def told(self, method: str, params: Mapping[str, Any]) -> None:
-        del method, params
 
 
 def nothing(connection: Connection) -> None:
@@ -190,11 +197,11 @@ FAULTS: Final = {
 async def main(task: Task) -> None:
     reach = Reach(
         client=ClientInfo(name="openfang", version=__version__),
-        capabilities=OFFERED.capabilities,
+        capabilities=Offered.capabilities,
         complained=lambda name, line: say(f"{name}: {line}"),
         sign_ins=None if task.fault == "unsigned" else sign_ins(),
     )
-    peer = Careless() if task.fault == "careless" else OFFERED
+    peer = Careless() if task.fault == "careless" else Offered()
     with anyio.fail_after(SECONDS):
         async with reach(task.spec, peer) as connection:
             say(f"{connection.transport.kind} {connection.version}")

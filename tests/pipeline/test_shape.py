@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.calls import Admitted
-    from openfang.pipeline.shape import Shaped, Shaper
+    from openfang.pipeline.shape import Looked, Shaped, Shaper
 
 pytestmark = pytest.mark.requirement("C7.12")
 
@@ -191,9 +191,9 @@ class Watched:
         self.on_loop = list[bool]()
         self._shaper = shaper
 
-    def shape(self, admitted: Admitted, result: Result) -> Shaped:
+    def shape(self, admitted: Admitted, result: Result, looked: Looked) -> Shaped:
         self.on_loop.append(current_thread() is main_thread())
-        return self._shaper.shape(admitted, result)
+        return self._shaper.shape(admitted, result, looked)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from openfang.safety.urls import (
     follow_reference,
     host_granted,
     parse_target,
+    same_party,
 )
 from openfang.version import __version__
 
@@ -66,7 +67,10 @@ class FetchFailed(SourceFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. `allow_hosts` are the network grants that it and its redirects live under."""
+    """One request. `allow_hosts` are the network grants that it and its redirects live under.
+
+    Without `follow` a redirect is an answer like any other.
+    """
 
     url: str
     allow_hosts: Sequence[str]
@@ -76,6 +80,7 @@ class Request:
     limit: int = 10_000_000
     timeout: float = 30.0
     allow_private: bool = False
+    follow: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +187,7 @@ class HttpClient:
         target = parse_target(request.url)
         for _ in range(MAX_REDIRECTS + 1):
             response = await self._ask(request, target)
-            location = response.header("location")
+            location = response.header("location") if request.follow else None
             if response.status not in _REDIRECTS or location is None:
                 return response
             following = follow_reference(target, location)
@@ -199,8 +204,8 @@ class HttpClient:
         _check_request(request)
         target = _parsed(request.url)
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._asked(request, target) as answer:
-                location = answer.headers.get("Location")
+            async with await self._asked(request, target) as answer:
+                location = answer.headers.get("Location") if request.follow else None
                 if answer.status not in _REDIRECTS or location is None:
                     yield Streaming(answer, target)
                     return
@@ -213,29 +218,24 @@ class HttpClient:
 
     async def _ask(self, request: Request, target: Target) -> Response:
         try:
-            async with self._asked(request, target) as answer:
+            async with await self._asked(request, target) as answer:
                 body, truncated = await _bounded(answer, request.limit)
                 return _response(answer, target, body, truncated=truncated)
         except (aiohttp.ClientError, OSError) as error:
             raise FetchFailed(f"{target.url} failed: {_in_words(error)}") from error
 
-    @asynccontextmanager
-    async def _asked(
-        self, request: Request, target: Target
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _asked(self, request: Request, target: Target) -> aiohttp.ClientResponse:
         _check_target(target, tuple(request.allow_hosts), allow_private=request.allow_private)
         try:
-            answer = await self._sessions[request.allow_private].request(
+            return await self._sessions[request.allow_private].request(
                 request.method,
                 _url(target),
-                headers=dict(request.headers),
+                headers=request.headers,
                 data=_sendable(request.body),
                 allow_redirects=False,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise FetchFailed(f"{target.url} failed: {_in_words(error)}") from error
-        async with answer:
-            yield answer
 
     def _session(self, *, allow_private: bool) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
@@ -287,10 +287,21 @@ def _check_request(request: Request) -> None:
     if not _METHOD.match(request.method):
         raise FetchFailed(f"{request.method!r} is not a method")
     for name, value in request.headers.items():
-        if not _HEADER_NAME.match(name) or not _HEADER_VALUE.match(value):
-            raise FetchFailed(f"The header {name!r} contains a character that headers cannot have")
-        if name.lower() in _OURS or name.lower().startswith("proxy-"):
-            raise FetchFailed(f"The header {name!r} is set by the connection itself")
+        _check_name(name)
+        if not _HEADER_VALUE.match(value):
+            raise _unsendable(name)
+
+
+@lru_cache(maxsize=256)
+def _check_name(name: str) -> None:
+    if not _HEADER_NAME.match(name):
+        raise _unsendable(name)
+    if name.lower() in _OURS or name.lower().startswith("proxy-"):
+        raise FetchFailed(f"The header {name!r} is set by the connection itself")
+
+
+def _unsendable(name: str) -> FetchFailed:
+    return FetchFailed(f"The header {name!r} contains a character that headers cannot have")
 
 
 def _redirected(request: Request, status: int, old: Target, new: Target) -> Request:
@@ -299,7 +310,7 @@ def _redirected(request: Request, status: int, old: Target, new: Target) -> Requ
     if status == 303 or (status in {301, 302} and request.method == "POST"):  # noqa: PLR2004 - RFC 9110
         method = "HEAD" if request.method == "HEAD" else "GET"
         changed = replace(changed, method=method, body=None, headers=_without_content(request))
-    if _same_party(old, new):
+    if same_party(old, new):
         return changed
     if changed.body is not None:
         raise AddressRefused(
@@ -314,12 +325,6 @@ def _redirected(request: Request, status: int, old: Target, new: Target) -> Requ
 def _without_content(request: Request) -> Mapping[str, str]:
     headers = request.headers.items()
     return {name: value for name, value in headers if not name.lower().startswith("content-")}
-
-
-def _same_party(old: Target, new: Target) -> bool:
-    """Whether the origin is the same, or the same host asks for TLS on the usual ports."""
-    upgraded = (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
-    return old.origin == new.origin or (upgraded and old.host == new.host)
 
 
 async def _bounded(answer: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:

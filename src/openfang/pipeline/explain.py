@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.core.decisions import Explanation, Verdict
 from openfang.core.errors import CallRefused
-from openfang.pipeline.invoke import Pipeline, subject_of
+from openfang.pipeline.verdicts import flow_verdict, subject_of
 from openfang.policy.approvals import rule_of
 from openfang.policy.context import check_bound
 from openfang.safety.sizes import check_arguments
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.keys import Question
     from openfang.core.tools import Tool
+    from openfang.pipeline.invoke import Pipeline
 
 
 async def explain(pipeline: Pipeline, call: Call) -> Explanation:
@@ -35,7 +36,7 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
         _step("guards", lambda: pipeline.guards.look(call, tool, now, canonical)),
         arguments,
         *decided.verdicts,
-        pipeline.flow(tool, labels),
+        flow_verdict(tool, labels),
     ]
     verdicts.append(_approval(pipeline, call, tool, canonical, verdicts))
     return Explanation(

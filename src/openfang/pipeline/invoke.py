@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 import anyio
@@ -11,16 +10,13 @@ import orjson
 from anyio import to_thread
 
 from openfang.core.calls import Admitted, Call
-from openfang.core.decisions import Allow, Ask, Deny, Verdict
 from openfang.core.errors import (
     AuditUnavailable,
     CallCancelled,
     CallFailed,
     CallRefused,
     CallTimedOut,
-    FlowRefused,
     Parked,
-    PolicyViolation,
 )
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
@@ -32,18 +28,18 @@ from openfang.pipeline.evidence import digest, evidence
 from openfang.pipeline.execute import Executor, broke
 from openfang.pipeline.logged import LoggedCalls
 from openfang.pipeline.progress import Passing
-from openfang.pipeline.shape import weight
-from openfang.policy.approvals import Approvals, Subject
+from openfang.pipeline.shape import look
+from openfang.pipeline.verdicts import flow_verdict, refused_or_asked, subject_of
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
 from openfang.safety.sizes import check_arguments
-from openfang.safety.taint import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from openfang.audit.broker import Broker
+    from openfang.core.decisions import Verdict
     from openfang.core.ports import Clock, Observer
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
@@ -51,6 +47,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.runs import RunLabels
     from openfang.pipeline.shape import Shaped, Shaper
     from openfang.pipeline.stamp import Stamper
+    from openfang.policy.approvals import Approvals
     from openfang.policy.engine import Engine
     from openfang.storage.writer import Line
 
@@ -154,8 +151,8 @@ class Pipeline:
         )
         trail.held = self.runs.held(call)
         trail.labels = self._carried(call, tool, trail.canonical, trail.held)
-        flow = self.flow(tool, trail.labels)
-        asked = _refused_or_asked(trail.decided, flow)
+        flow = flow_verdict(tool, trail.labels)
+        asked = refused_or_asked(trail.decided, flow)
         if asked:
             await self._ask(trail, tool, asked, (*trail.decided.verdicts, flow))
         return self._admitted(tool, trail.call, trail.labels)
@@ -169,7 +166,7 @@ class Pipeline:
         question = await self.approvals.answered(subject, asked, verdicts)
         trail.decided = await self.engine.decide_all(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
-        again = _refused_or_asked(trail.decided, self.flow(tool, trail.labels))
+        again = refused_or_asked(trail.decided, flow_verdict(tool, trail.labels))
         if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
             question = await self.approvals.answered(subject, again, verdicts)
         await self.approvals.spend(question, call)
@@ -183,16 +180,6 @@ class Pipeline:
         if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
             return labels | Labels.SECRET
         return labels
-
-    def flow(self, tool: Tool, labels: Labels) -> Verdict:
-        """Judge whether what the call carries may reach what the tool reaches."""
-        match judge(labels, tool.sink):
-            case Allow():
-                return _FLOW_ALLOWED
-            case Deny(reason, code, way_out):
-                return Verdict("flow", "deny", reason, code, way_out)
-            case Ask(reason, code, way_out):
-                return Verdict("flow", "ask", reason, code, way_out)
 
     def _admitted(self, tool: Tool, call: Call, labels: Labels) -> Admitted:
         return Admitted(
@@ -259,11 +246,13 @@ class Pipeline:
     async def _shaped(self, trail: _Trail, admitted: Admitted, result: Result) -> Shaped:
         """Cap, redact and label; what cannot be written as JSON is the tool's failure."""
         try:
-            trail.large = weight(result) > _LARGE
+            looked = look(result)
+            trail.large = looked.weight > _LARGE
             if trail.loop_key is not None:
                 seen = await _aside(trail, digest, result)
-                result = self._warned(trail, trail.loop_key, result, seen)
-            return await _aside(trail, self.shaper.shape, admitted, result)
+                answered, result = result, self._warned(trail, trail.loop_key, result, seen)
+                looked = looked if result is answered else look(result)
+            return await _aside(trail, self.shaper.shape, admitted, result, looked)
         except (TypeError, ValueError) as error:
             raise broke(admitted.tool, error) from error
 
@@ -351,7 +340,6 @@ class Pipeline:
 _SHORTEST_SECRET = 12
 _LONGEST_TASK = 200
 _LARGE = 1_000_000
-_FLOW_ALLOWED = Verdict("flow", "allow")
 
 
 async def _aside(trail: _Trail, work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
@@ -365,36 +353,6 @@ def _is_ours(trail: _Trail) -> bool:
     chain, context = call.chain, call.context
     told = call.run or chain.starry_id or chain.ancestors or context.spec_hash or context.excess
     return trail.tool is not None and not told
-
-
-def _refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:
-    """Raise the first refusal, or return what a person must be asked."""
-    if decided.denied:
-        raise PolicyViolation(
-            f"Policy violation: {decided.denied.reason}",
-            rule=decided.denied.code,
-            way_out=decided.denied.way_out,
-            verdicts=decided.verdicts,
-        )
-    if flow.verdict == "deny":
-        verdicts = (*decided.verdicts, flow)
-        raise FlowRefused(
-            f"Policy violation: {flow.reason}",
-            rule=flow.code,
-            way_out=flow.way_out,
-            verdicts=verdicts,
-        )
-    return (*decided.asked, flow) if flow.verdict == "ask" else decided.asked
-
-
-def subject_of(call: Call, tool: Tool, canonical: bytes) -> Subject:
-    """What a person would be asked about."""
-    return Subject(
-        call=call,
-        tool=tool,
-        arguments=canonical.decode(),
-        arguments_hash=sha256(canonical).hexdigest(),
-    )
 
 
 def _outcome_of(error: BaseException | None) -> Outcome:

@@ -6,42 +6,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+from openfang.core.clients import Client, Deputy
 
-    from openfang.core.clients import Client
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
     from openfang.core.deadline import Deadline
     from openfang.core.results import Result
     from openfang.pipeline.slot import Slot
 
 
-@dataclass(frozen=True, slots=True)
-class Patient:
+@dataclass(slots=True, eq=False)
+class Patient(Deputy[Client]):
     """The client of a call that has so long to run, in a slot if it needs one."""
 
-    client: Client
     deadline: Deadline
     slot: Slot | None = None
-
-    @property
-    def key(self) -> str:
-        """Whose client it is."""
-        return self.client.key
-
-    @property
-    def connection(self) -> str:
-        """Which of that key's it is."""
-        return self.client.connection
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """What it says it can do."""
-        return self.client.capabilities
-
-    @property
-    def level(self) -> str:
-        """The least severe messages that it wants to hear."""
-        return self.client.level
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -60,11 +40,3 @@ class Patient:
                 return await self.client.ask(method, params, name)
             async with self.slot.lent():
                 return await self.client.ask(method, params, name)
-
-    def together(self, count: int) -> Callable[[], None]:
-        """Announce questions."""
-        return self.client.together(count)
-
-    def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell it something."""
-        self.client.tell(method, params)

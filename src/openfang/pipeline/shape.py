@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -48,11 +48,10 @@ class Shaper:
     max_kept_bytes: int = MOST_KEPT
     _lately: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
-    def shape(self, admitted: Admitted, result: Result) -> Shaped:
+    def shape(self, admitted: Admitted, result: Result, looked: Looked) -> Shaped:
         """Return the result as the caller gets it, and what must be stored beside it."""
-        structured = b"" if result.structured is None else orjson.dumps(result.structured)
-        texts = _texts(result.content)
-        probe = "\n".join((*texts, structured.decode(), _beside(result)))
+        texts, structured, beside, weight = looked
+        probe = "\n".join((*texts, structured.decode(), beside))
         # A lone surrogate could not be written as JSON anywhere: it ends here.
         plain = self.redactor.is_plain(probe.encode())
         if not plain and self.redactor.contains_secret(probe):
@@ -63,6 +62,9 @@ class Shaper:
             labels |= Labels.PII
         if labels != result.labels:
             result = replace(result, labels=labels)
+        # Where all of it together is not too much, none of it is.
+        if weight <= self.max_chars and len(result.content) <= _MOST_PARTS:
+            return result, ()
         large = max(sum(map(_length, texts)), len(structured)) > self.max_chars
         if large or self._crowded(result) or any(map(self._too_binary, result.content)):
             return self._stored(admitted, result)
@@ -170,14 +172,25 @@ def _small_fields(structured: object) -> dict[str, Any]:
     return dict(islice(small, _MOST_FIELDS))
 
 
-def weight(result: Result) -> int:
-    """How many characters there are to look at, or to store."""
-    total = 0
-    for part in result.content:
-        total += len(_text_of(part) or _data_of(part) or "")
-    if result.structured is not None:
-        total += len(orjson.dumps(result.structured))
-    return total + len(_beside(result))
+class Looked(NamedTuple):
+    """What there is to look through in a result: its texts, and the rest of it as JSON.
+
+    `weight` is how many characters that is, and what has to be stored besides.
+    """
+
+    texts: Sequence[str]
+    structured: bytes
+    beside: str
+    weight: int
+
+
+def look(result: Result) -> Looked:
+    """Write down once what several steps look at."""
+    structured = b"" if result.structured is None else orjson.dumps(result.structured)
+    texts, beside = _texts(result.content), _beside(result)
+    binary = sum(len(_data_of(part) or "") for part in result.content)
+    weight = sum(map(len, texts)) + binary + len(structured) + len(beside)
+    return Looked(texts, structured, beside, weight)
 
 
 def _text_of(part: Part) -> str | None:

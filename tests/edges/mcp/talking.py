@@ -33,16 +33,15 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 def edge_of(node: Live) -> McpEdge:
     """The edge itself, to look at what is left in it."""
-    edge = node.served.app.mcp
-    assert isinstance(edge, McpEdge)
-    return edge
+    return next(one for one in node.served.app.mounts if isinstance(one, McpEdge))
 
 
 def new_edge(node: Live, *, sessions: Sessions | None = None, beat: float = 15.0) -> McpEdge:
     """Put another edge in the place of the node's."""
     served = node.served
     kept = Sessions(node.app.parts.clock) if sessions is None else sessions
-    edge = served.app.mcp = McpEdge(served.handler, served.offers, kept, beat=beat)
+    edge = McpEdge(served.handler, served.offers, kept, beat=beat)
+    served.app.mounts = (edge,)
     return edge
 
 

@@ -11,8 +11,11 @@ from tests.edges.live import live
 from tests.edges.mcp.talking import BOTH, Session, edge_of, greet, new_edge, note, request, until
 from tests.edges.mcp.teller import Teller
 
+from openfang.edges.mcp.ports import Place
+from openfang.edges.mcp.sessions import Sessions
 from openfang.host.server import ServerLimits
 from openfang.protocols.mcp.versions import KNOWN
+from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -243,6 +246,57 @@ async def test_a_question_is_taken_back_when_its_call_is_cancelled(
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
     assert (answer["id"], answer["error"]["code"]) == ("mine", -32800)
+
+
+async def test_who_was_asked_and_hung_up_is_not_waited_for(node: Live, teller: Teller) -> None:
+    clock = ManualClock()
+    edge = new_edge(node, sessions=Sessions(clock))
+    session = await greet(node, capabilities=ASKABLE)
+    async with session.asking("tools/call", called("mcp_teller_ask")) as stream:
+        primed = await stream.next()
+        assert primed is not None
+        question = await stream.message()
+        for _ in range(2):
+            clock.advance(60)
+            await edge.sweep()
+        stream.response.close()
+    kept = edge.sessions.find(session.id, "key:admin", Place())
+    assert kept is not None
+    await until(lambda: kept.is_deserted)
+    await edge.sweep()
+    clock.advance(14)
+    await edge.sweep()
+    assert kept.is_deserted
+    clock.advance(1)
+    await edge.sweep()
+    await until(lambda: not kept.is_deserted)
+    async with session.listening(primed.id) as stream:
+        asked, taken_back, answer = await stream.rest()
+    assert asked == question
+    assert taken_back["params"]["requestId"] == question["id"]
+    assert "hung up" in answer["result"]["structuredContent"]["message"]
+    assert teller.reached == 1
+
+
+async def test_who_comes_back_in_time_is_waited_for(node: Live) -> None:
+    clock = ManualClock()
+    edge = new_edge(node, sessions=Sessions(clock))
+    session = await greet(node, capabilities=ASKABLE)
+    async with session.asking("tools/call", called("mcp_teller_ask")) as stream:
+        primed = await stream.next()
+        assert primed is not None
+        stream.response.close()
+    kept = edge.sessions.find(session.id, "key:admin", Place())
+    assert kept is not None
+    await until(lambda: kept.is_deserted)
+    await edge.sweep()
+    async with session.listening(primed.id) as stream:
+        question = await stream.message()
+        clock.advance(60)
+        await edge.sweep()
+        await session.answer(question["id"], {"action": "decline"})
+        text = (await stream.message())["result"]["content"][0]["text"]
+    assert text == '{"action": "decline"}'
 
 
 async def test_a_request_is_cancelled_by_its_own_client_alone(node: Live, demo: Demo) -> None:

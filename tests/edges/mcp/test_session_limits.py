@@ -110,7 +110,7 @@ async def test_nothing_is_watched_for_a_session_that_has_ended(node: Live) -> No
         return library
 
     edge = McpEdge(served.handler, offers, Sessions(clock))
-    served.app.mcp = edge
+    served.app.mounts = (edge,)
     deleted, forgotten = await greet(node), await greet(node)
     for session in (deleted, forgotten):
         for uri in ("test://a", "test://b"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from anyio import to_thread
-from tests.host.test_lines import alive
+from tests.host.confining import alive
 
 from openfang.core.errors import OpenFangError
 from openfang.sources.mcp.pace import Pace

@@ -18,7 +18,7 @@ from openfang.sources.mcp.listing import MAX_ENTRIES, list_all
 from openfang.sources.mcp.reach import Reach
 from openfang.sources.mcp.spec import ServerSpec, Stdio
 from openfang.sources.mcp.stdio import open_stdio
-from openfang.sources.mcp.transport import Alone, Lost, NotSpoken, ProbeFatal
+from openfang.sources.mcp.transport import Lost, NotSpoken, ProbeFatal
 
 pytestmark = pytest.mark.requirement("C3.2", "C3.3")
 
@@ -158,10 +158,10 @@ async def test_what_was_found_out_is_remembered_for_the_next_time() -> None:
     reach = Reach(client=US, capabilities={}, complained=complained)
     dying = spec("handshake", "fatal=server/discover")
     for _ in range(2):
-        async with reach(dying, Alone()) as connection:
+        async with reach(dying, Ear()) as connection:
             assert await methods(connection) == ["initialize", "tools/call"]
             await connection.call("complain", {"lines": 1})
-    async with reach(spec("modern"), Alone()) as connection:
+    async with reach(spec("modern"), Ear()) as connection:
         assert connection.era == "modern"
     assert lines == [("peer", "line 0")] * 2
 
@@ -175,7 +175,7 @@ async def test_a_server_that_ends_before_it_reads_anything_is_started_once(tmp_p
     reach = Reach(client=US, capabilities={}, complained=lambda _name, _line: None)
     for count in (1, 2):
         with pytest.raises(Lost, match="exit code 4"):
-            async with reach(ServerSpec(name="peer", reached=reached), Alone()):
+            async with reach(ServerSpec(name="peer", reached=reached), Ear()):
                 pass
         assert await anyio.Path(starts).read_text() == "x" * count
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,38 +11,25 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.host.test_http import NETWORK, SOURCES, _passed, _quiet_environment
-from tests.sources.mcp import inside_hostile_web as inside
+from tests.host.alone import check_alone
+from tests.sources.mcp import inside_hostile_web
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 pytestmark = [
     pytest.mark.requirement("C3.1", "C3.5", "C3.7", "C3.9", "C2.6"),
     pytest.mark.needs("unshare", "ip"),
 ]
-SCENARIOS = {name for name in dir(inside) if name.startswith("test_")}
 NOW = datetime.now(tz=UTC)
 DAY = timedelta(days=1)
 
 
 def test_nobody_but_itself_is_harmed_by_a_server_over_http(tmp_path: Path) -> None:
     make_certificates(tmp_path)
-    report = tmp_path / "report.xml"
-    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    command = [sys.executable, "-m", "pytest", *options, str(inside.__file__)]
-    environment = {**_quiet_environment(), "PYTHONPATH": SOURCES}
-    finished = subprocess.run(
-        ["unshare", "-rn", "sh", "-c", NETWORK, "sh", *command],
-        cwd=Path(__file__).parents[3],
-        env={**environment, "SSL_CERT_FILE": str(tmp_path / "authority.pem")},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert _passed(report) == SCENARIOS
+    check_alone(inside_hostile_web, tmp_path, SSL_CERT_FILE=str(tmp_path / "authority.pem"))
 
 
 def make_certificates(folder: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import subprocess
-import sys
 import threading
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -24,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conformance.auth import Agreeable
 from tests.edges.live import live as live_node
-from tests.host import test_http as alone
-from tests.sources.mcp import inside_oauth as inside
+from tests.host.alone import check_alone
+from tests.sources.mcp import inside_oauth
 from tests.sources.mcp.conftest import US, Ear
 from tests.sources.mcp.hostility import until
 from tests.sources.mcp.peers.authority import Authority, Client, Protected, authority
@@ -46,6 +43,7 @@ from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping
+    from pathlib import Path
 
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.oauth.sign_in import Consent
@@ -660,21 +658,7 @@ def test_names_of_entries_fit_into_the_store_and_are_no_variables() -> None:
 @pytest.mark.requirement("C3.9")
 @pytest.mark.needs("unshare", "ip")
 def test_what_a_server_names_is_checked_like_the_server_itself(tmp_path: Path) -> None:
-    report = tmp_path / "report.xml"
-    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    command = [sys.executable, "-m", "pytest", *options, str(inside.__file__)]
-    finished = subprocess.run(
-        ["unshare", "-rn", "sh", "-c", alone.NETWORK, "sh", *command],
-        cwd=Path(__file__).parents[3],
-        env={**alone._quiet_environment(), "PYTHONPATH": alone.SOURCES},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    scenarios = {name for name in dir(inside) if name.startswith("test_")}
-    assert alone._passed(report) == scenarios
+    check_alone(inside_oauth, tmp_path)
 
 
 # What servers say

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import pytest
 from anyio import to_thread
-from tests.host.test_lines import alive
+from tests.host.confining import alive
 from tests.sources.mcp.conftest import Ear, connected, launch
 
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, BadAnswer, RpcError
 from openfang.sources.mcp.dialogue import ASKED_AT_ONCE
 from openfang.sources.mcp.stdio import StdioTransport, open_stdio
-from openfang.sources.mcp.transport import Alone, Lost
+from openfang.sources.mcp.transport import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ async def test_a_timeout_is_a_cancellation_too() -> None:
 
 async def test_initialize_is_never_cancelled() -> None:
     async with open_stdio(
-        launch("handshake", "mute=initialize"), Alone(), complained=print
+        launch("handshake", "mute=initialize"), Ear(), complained=print
     ) as transport:
         with pytest.raises(TimeoutError), anyio.fail_after(0.2):
             await transport.request("initialize", {"protocolVersion": "2025-11-25"})
@@ -152,7 +152,7 @@ async def test_the_servers_own_requests_are_answered() -> None:
 
 
 async def test_who_offers_nothing_refuses_everything_but_a_ping() -> None:
-    async with open_stdio(launch("handshake"), Alone(), complained=print) as transport:
+    async with open_stdio(launch("handshake"), Ear(), complained=print) as transport:
         call = {"name": "ask", "arguments": {"method": "roots/list"}}
         result = await transport.request("tools/call", call)
         assert result["structuredContent"]["replies"][0]["error"]["code"] == METHOD_NOT_FOUND

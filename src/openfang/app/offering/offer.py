@@ -110,7 +110,7 @@ class PlacedOffer:
         return await self._invoke(nobody, name, arguments, options)
 
     async def _call(self, name: str, arguments: Mapping[str, Any], options: Options) -> Result:
-        caller = self._terms.bound_to_tools(self.caller)
+        caller = self._bound_to_tools
         find = self.node.parts.registry.find
         tool = self._meant(name, caller)
         found = find(tool)
@@ -264,9 +264,12 @@ class PlacedOffer:
         return self._terms.bound(self.caller)
 
     @property
+    def _bound_to_tools(self) -> Caller:
+        return self.node.places.bound_to_tools(self.caller, self._terms)
+
+    @property
     def _view(self) -> View:
-        terms = self._terms
-        return self.node.views.of(terms.bound_to_tools(self.caller), self.place, terms)
+        return self.node.views.of(self._bound_to_tools, self.place, self._terms)
 
     @property
     def _listed(self) -> View:

@@ -60,5 +60,5 @@ class Offers:
 
     def _shows(self, caller: Caller, place: Place, terms: Terms) -> bool:
         """Whether anything in a toolset is there for this caller."""
-        view = self.views.of(terms.bound_to_tools(caller), place, terms)
+        view = self.views.of(self.places.bound_to_tools(caller, terms), place, terms)
         return bool(view.tools) or may_hold_any(self.parts, caller, terms)

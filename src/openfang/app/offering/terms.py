@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openfang.edges.mcp.ports import Place
 
 T = TypeVar("T")
+_MOST: Final = 256
 _OURS: Final[Mapping[str, Any]] = {"name": "openfang", "version": __version__}
 _HOW_TO_SEARCH: Final = (
     "The tools are not listed. Find those that fit with search_tools, and use one with call_tool."
@@ -92,6 +93,9 @@ class Places:
     _known: dict[Place, tuple[object, Terms]] = field(
         default_factory=dict["Place", "tuple[object, Terms]"]
     )
+    _bound: dict[tuple[int, int], tuple[Caller, Terms, Caller]] = field(
+        default_factory=dict["tuple[int, int]", "tuple[Caller, Terms, Caller]"]
+    )
 
     def terms(self, caller: Caller, place: Place) -> Terms:
         """Find a place; what is not there for this caller is not there."""
@@ -101,6 +105,19 @@ class Places:
             toolset = _toolset(self.parts.config, caller, place.toolset)
             return self._made(place, toolset, toolset_terms)
         return WHOLE
+
+    def bound_to_tools(self, caller: Caller, terms: Terms) -> Caller:
+        """Bind a caller to the tools of a place: who comes again is the same object again.
+
+        Both are known by their identity: they are held, so that no others can have the same.
+        """
+        key = id(caller), id(terms)
+        known = self._bound.get(key)
+        if known is None:
+            if len(self._bound) >= _MOST:
+                self._bound.clear()
+            known = self._bound[key] = (caller, terms, terms.bound_to_tools(caller))
+        return known[2]
 
     def _made(self, place: Place, origin: T, make: Callable[[T], Terms]) -> Terms:
         known = self._known.get(place)

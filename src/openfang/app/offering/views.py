@@ -68,11 +68,25 @@ class Views:
 
     parts: Parts
     _kept: dict[object, _Kept] = field(default_factory=dict[object, _Kept])
+    _lately: dict[tuple[int, int], tuple[Caller, Terms, View]] = field(
+        default_factory=dict["tuple[int, int]", "tuple[Caller, Terms, View]"]
+    )
     _snapshot: Snapshot | None = None
 
     def of(self, caller: Caller, place: Place, terms: Terms) -> View:
         """List what a caller that is bound to a place can see there."""
         self._look()
+        lately = self._lately.get((id(caller), id(terms)))
+        if lately is not None:
+            return lately[2]
+        view = self._found(caller, place, terms)
+        if len(self._lately) >= _MOST:
+            self._lately.clear()
+        # Held, so that no others can have the same identity.
+        self._lately[id(caller), id(terms)] = caller, terms, view
+        return view
+
+    def _found(self, caller: Caller, place: Place, terms: Terms) -> View:
         key = (place, caller.grants, caller.within)
         kept = self._kept.get(key)
         if kept is not None and kept.fresh and kept.terms is terms:
@@ -88,6 +102,7 @@ class Views:
         snapshot = self.parts.registry.snapshot
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
+            self._lately.clear()
             for kept in self._kept.values():
                 kept.fresh = False
 

@@ -15,7 +15,6 @@ from openfang.core.session import Options
 from openfang.core.trace import read_chain
 from openfang.edges.mcp.wishes import wishes_of
 from openfang.protocols.mcp.errors import RpcError
-from openfang.protocols.mcp.levels import LEVELS
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN, meta_of
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 ANSWERED: Final = ("sampling", "elicitation", "roots")
 _USUAL_LEVEL: Final = "info"
-_MESSAGE: Final = "notifications/message"
 _PROGRESS: Final = "notifications/progress"
 _STARRY: Final = "X-OpenStarry-Trace-ID"
 
@@ -117,14 +115,8 @@ class LinkedClient:
         return self.link.together(count) if isinstance(self.link, Gathers) else _nothing
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell it what is at least as severe as it wants; and everything that is no message."""
-        if method != _MESSAGE or self._wants(params.get("level")):
-            self.link.notify(method, params)
-
-    def _wants(self, level: object) -> bool:
-        if not self.level or level not in LEVELS:
-            return False
-        return LEVELS.index(str(level)) >= LEVELS.index(self.level)
+        """Tell it; whoever says something has looked whether it is as severe as it wants."""
+        self.link.notify(method, params)
 
 
 def _faulty(text: str, fault: Mapping[str, Any]) -> Result:

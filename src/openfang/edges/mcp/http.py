@@ -104,6 +104,11 @@ class McpEdge:
             case _:
                 return ""
 
+    def public(self, route: str, *, signed: bool) -> bool:
+        """Nothing here is for everybody."""
+        del route, signed
+        return False
+
     async def serve(self, came: Came) -> None:
         """Answer one request."""
         place = _place(came.path)

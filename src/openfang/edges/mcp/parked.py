@@ -42,13 +42,14 @@ class Parked:
         self, method: str, answers: Answers, params: Mapping[str, Any], context: Context
     ) -> dict[str, Any]:
         """Begin a call, or go on with one; until it ends or wants to know something."""
+        resumed, can = "requestState" in params, context.capabilities
+        if not resumed and not (can and any(name in can for name in ANSWERED)):
+            return await answers(params, context)
         offer = context.offer
         place = f"{offer.place.toolset}/{offer.place.agent}"
         subject = digest(offer.caller.id, place, method, params)
-        if "requestState" in params:
+        if resumed:
             return await self._resumed(params, context, subject)
-        if not any(name in context.capabilities for name in ANSWERED):
-            return await answers(params, context)
         waiting = _Waiting(self, context, subject, _responses(params))
         waiting.begin(answers, params, context)
         return await self._turn(waiting, context.link)

@@ -9,8 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.edges.api.exchange import Answer
+from openfang.edges.api.staying import in_force
 from openfang.edges.mcp.events import Events
-from openfang.edges.mcp.staying import in_force
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.messages import notification
 

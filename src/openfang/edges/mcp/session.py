@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.errors import GuardTripped
 from openfang.core.ids import random_hex
 from openfang.edges.mcp.events import MOST, MOST_BYTES, Events, read_event_id
-from openfang.protocols.mcp.errors import RpcError
+from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.framing import in_flight
 from openfang.protocols.mcp.messages import Answer, notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from openfang.edges.api.staying import Still
     from openfang.edges.api.watch import Watch
     from openfang.edges.mcp.context import Talk
     from openfang.edges.mcp.ports import Offer, Place
-    from openfang.edges.mcp.staying import Still
     from openfang.protocols.mcp.messages import Failure, Id
 
 STANDING: Final = "0"
@@ -46,6 +46,10 @@ class _Running:
         if self.task is not None and not self.cancelled:
             self.cancelled = True
             self.task.cancel()
+
+
+class _Deserted(RpcError):  # noqa: N818 - it reads as what it is
+    """Whoever was asked has gone."""
 
 
 def _busy(requests: int) -> GuardTripped:
@@ -128,14 +132,14 @@ class Session:
     async def ask(
         self, put: Callable[[Id], None], tell: Callable[[str, Mapping[str, Any]], None]
     ) -> Mapping[str, Any]:
-        """Put a question, and wait for its answer; whoever gives up waiting takes it back."""
+        """Put a question, and wait for its answer; when nobody waits any more it is taken back."""
         asked = self._asked = self._asked or {}
         number = self._number()
         answered = asked[number] = asyncio.get_running_loop().create_future()
         put(number)
         try:
             return await answered
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, _Deserted):
             tell("notifications/cancelled", {"requestId": number, "reason": "It is over"})
             raise
         finally:
@@ -150,6 +154,18 @@ class Session:
             question.set_result(heard.result)
         else:
             question.set_exception(heard.error)
+
+    @property
+    def is_deserted(self) -> bool:
+        """Whether the client has gone, though it was asked something."""
+        return bool(self._asked) and not self.is_attended
+
+    def desert(self) -> None:
+        """Wait for no answer any more: the call that wants one may keep others waiting."""
+        for question in (self._asked or {}).values():
+            if not question.done():
+                text = "The client that was asked hung up, and has not come back"
+                question.set_exception(_Deserted(INTERNAL_ERROR, text))
 
     # Streams
 

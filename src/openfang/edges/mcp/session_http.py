@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.errors import OpenFangError
 from openfang.edges.api.exchange import Answer as Whole
+from openfang.edges.api.staying import still_of
 from openfang.edges.api.watch import Watch
 from openfang.edges.mcp.answering import answered, charge
 from openfang.edges.mcp.bodies import ACCEPTED, BAD_REQUEST, invalid, refuse
@@ -14,7 +15,6 @@ from openfang.edges.mcp.changes import tell_changes
 from openfang.edges.mcp.context import Talk, in_talk
 from openfang.edges.mcp.reply import Reply, stream
 from openfang.edges.mcp.resources import unwatch
-from openfang.edges.mcp.staying import still_of
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError
 from openfang.protocols.mcp.inbound import LAST_EVENT, SESSION, value_of
 from openfang.protocols.mcp.messages import (
@@ -119,9 +119,13 @@ class SessionFront:
             self._sessions.check_room(came.caller.id)
 
     async def sweep(self) -> None:
-        """End the sessions that were not used for too long, or whose key has ended."""
+        """End the sessions that were not used for too long, or whose key has ended.
+
+        Whoever was asked something and hung up is not waited for.
+        """
         for session in self._sessions.expired():
             await self._dismiss(session)
+        self._sessions.desert()
 
     async def _dismiss(self, session: Session) -> None:
         self._sessions.end(session)

@@ -6,17 +6,18 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import GuardTripped, Rejected
+from openfang.edges.api.staying import always
 from openfang.edges.mcp.session import Session
-from openfang.edges.mcp.staying import always
 
 if TYPE_CHECKING:
     from openfang.core.ports import Clock
+    from openfang.edges.api.staying import Still
     from openfang.edges.mcp.context import Talk
     from openfang.edges.mcp.events import Events
     from openfang.edges.mcp.ports import Place
-    from openfang.edges.mcp.staying import Still
 
 _MOST_KEPT: Final = 64_000_000
+_AWAY_SECONDS: Final = 15.0
 _WAY_OUT: Final = "end one by DELETE with its Mcp-Session-Id; unused ones end by themselves"
 
 
@@ -40,6 +41,7 @@ class Sessions:
         # In the order in which they last had something to keep.
         self._keeping: dict[Session, None] = {}
         self._kept = 0
+        self._deserted: dict[Session, float] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -99,6 +101,15 @@ class Sessions:
 
     def _is_over(self, session: Session) -> bool:
         return session.until <= self._clock.monotonic() and not session.is_attended
+
+    def desert(self) -> None:
+        """Wait no longer for those who were asked something and have been gone for a while."""
+        now = self._clock.monotonic()
+        gone = [session for session in self._sessions.values() if session.is_deserted]
+        self._deserted = {session: self._deserted.get(session, now) for session in gone}
+        for session, since in self._deserted.items():
+            if now - since >= _AWAY_SECONDS:
+                session.desert()
 
     def retire(self, session: Session, events: Events) -> None:
         """Keep what was sent on a stream that has ended, for who lost the connection."""

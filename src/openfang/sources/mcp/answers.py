@@ -1,16 +1,13 @@
-"""Whether what a client answered is an answer to what it was asked."""
+"""Whether what a client answered is an answer to what it was asked; and forms, filled up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from openfang.core import clients
 from openfang.core.errors import InvalidArguments
 from openfang.safety.schemas import compile_schema
-from openfang.sources.mcp.callbacks import with_defaults
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ACTIONS: Final = ("accept", "decline", "cancel")
 _ROLES: Final = ("assistant", "user")
@@ -27,6 +24,16 @@ def wrong_in(method: str, params: Mapping[str, Any], answer: Mapping[str, Any]) 
             return _wrong_in_roots(answer.get("roots"))
         case _:
             return ""
+
+
+def with_defaults(params: Mapping[str, Any], answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill up an accepted form: a field that was left out has its default, if it has one."""
+    if answer.get("action") != "accept":
+        return answer
+    fields = _mapping(_mapping(params.get("requestedSchema")).get("properties"))
+    defaults = {name: _mapping(field).get("default") for name, field in fields.items()}
+    known = {name: value for name, value in defaults.items() if value is not None}
+    return {**answer, "content": {**known, **_mapping(answer.get("content"))}}
 
 
 def _wrong_in_form(params: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
@@ -72,3 +79,7 @@ def _wrong_in_roots(roots: object) -> str:
 
 def _has(value: object, name: str) -> bool:
     return isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get(name), str)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -106,8 +106,8 @@ class Calls:
         """Say whose call it is a part of; and in the modern era, what its client can be asked."""
         call, client = admitted.call, admitted.client
         meta = trace_of(call.chain)
-        if call.meta:
-            meta = {**self.relay.clean(passed_on(call.meta)), **meta}
+        if call.meta and (further := passed_on(call.meta)):
+            meta = {**self.relay.clean(further), **meta}
         if client is not None and connection.era == "modern":
             meta[CLIENT_CAPABILITIES] = offered_by(client, self.spec)
             if client.level:

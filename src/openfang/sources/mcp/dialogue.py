@@ -21,12 +21,48 @@ from openfang.protocols.mcp.meta import PROGRESS_TOKEN, with_meta
 from openfang.sources.mcp.transport import LOG, Errand, Lost, Peer, tell
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from anyio.abc import TaskGroup
 
 Reply: TypeAlias = Callable[[bytes], Awaitable[None]]
 ASKED_AT_ONCE: Final = 16
 _REPLIES_AT_ONCE: Final = 64
 _DIGITS: Final = 18
+
+
+class Exchange:
+    """What a cancel scope does for one task that is cancelled at most once, at a tenth its cost."""
+
+    __slots__ = ("_cancelled", "_cancelling", "_task")
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> None:
+        task = self._task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in one
+        self._cancelling = task.cancelling()
+
+    def cancel(self) -> None:
+        """End what is being exchanged; whoever ends it from within goes by itself."""
+        task = self._task
+        if task is not None and not self._cancelled and task is not asyncio.current_task():
+            self._cancelled = True
+            task.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        task, self._task = self._task, None
+        if not self._cancelled or task is None:
+            return False
+        ours = task.uncancel() <= self._cancelling
+        return ours and kind is asyncio.CancelledError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,11 +74,11 @@ class Waiting:
     errand: Errand | None
     future: asyncio.Future[dict[str, Any]]
     sent: bool = field(default=False)
-    scope: CancelScope | None = field(default=None)
+    scope: Exchange | None = field(default=None)
 
-    def exchange(self) -> CancelScope:
+    def exchange(self) -> Exchange:
         """Make the scope of an exchange of its own: it does not outlast the connection."""
-        self.scope = CancelScope()
+        self.scope = Exchange()
         return self.scope
 
     def line(self, params: Mapping[str, Any] | None) -> bytes:

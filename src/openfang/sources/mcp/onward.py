@@ -37,7 +37,7 @@ def trace_of(chain: Chain) -> dict[str, Any]:
 def passed_on(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Keep what is neither ours, nor the protocol's, nor anything like a credential."""
     kept = {name: value for name, value in meta.items() if _travels(name)}
-    return kept if len(orjson.dumps(kept)) <= _MOST_BYTES else {}
+    return kept if not kept or len(orjson.dumps(kept)) <= _MOST_BYTES else {}
 
 
 def _travels(name: str) -> bool:

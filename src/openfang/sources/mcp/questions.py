@@ -11,8 +11,7 @@ from openfang.core.clients import ELICITATION, QUESTIONS, SAMPLING
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN, meta_of
-from openfang.sources.mcp.answers import wrong_in
-from openfang.sources.mcp.callbacks import with_defaults
+from openfang.sources.mcp.answers import with_defaults, wrong_in
 from openfang.sources.mcp.greeting import Declared
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import orjson
 
+from openfang.core.clients import Attended, Deputy
 from openfang.core.errors import CallFailed, CallRefused
 from openfang.protocols.mcp.errors import (
     INTERNAL_ERROR,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from openfang.core.calls import Call
-    from openfang.core.clients import Attended
     from openfang.core.results import Result
     from openfang.protocols.mcp.results import Question
     from openfang.sources.mcp.errand import ClientErrand
@@ -107,39 +107,16 @@ class Relay:
         return answer_of(method, asked, result)
 
 
-@dataclass(slots=True)
-class _Announced:
+@dataclass(slots=True, eq=False)
+class _Announced(Deputy[Attended]):
     """A client that was told to expect a question of this name; `reached` once that was put."""
 
-    client: Attended
     name: str
     reached: bool = False
-
-    @property
-    def key(self) -> str:
-        return self.client.key
-
-    @property
-    def connection(self) -> str:
-        return self.client.connection
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        return self.client.capabilities
-
-    @property
-    def level(self) -> str:
-        return self.client.level
 
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> Result:
         self.reached = True
         return await self.client.ask(method, params, name or self.name)
-
-    def together(self, count: int) -> Callable[[], None]:
-        return self.client.together(count)
-
-    def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        self.client.tell(method, params)
 
     def held(self) -> AbstractContextManager[None]:
         return self.client.held()

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.news import News
-    from openfang.core.ports import Clock
     from openfang.core.results import Result
     from openfang.core.tools import Tool
     from openfang.registry.rules import Rules
@@ -72,7 +71,6 @@ class Surroundings:
     connect: Connect
     check: Callable[[Admitted], None]
     changed: Callable[[McpSource], None]
-    clock: Clock
     rules: Rules
     back: Callable[[McpSource], None] = _nothing
     clean: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
-from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
-
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
@@ -77,17 +75,6 @@ class Errand(Peer, Protocol):
     async def answers(self, questions: Sequence[Question]) -> Mapping[str, Mapping[str, Any]]:
         """Answer all questions of a result that needs input, each by its key; or `RpcError`."""
         ...
-
-
-class Alone:
-    """A peer that offers nothing."""
-
-    async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002 - a peer's signature
-        """Refuse every request."""
-        raise RpcError(METHOD_NOT_FOUND, f"{method} is not offered")
-
-    def told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take no notice."""
 
 
 class Transport(Protocol):

@@ -70,13 +70,14 @@ class Turns:
 
     async def enter(self, errand: PlainErrand) -> None:
         """Count an errand in, when it is its connection's turn."""
-        key, place = errand.connection, (errand, anyio.Event())
+        key = errand.connection
         self._next()
         if self.strict and (self._waiting or self._taken(key)):
+            place = errand, anyio.Event()
             self._waiting.setdefault(key, []).append(place)
             await self._queued(place)
         else:
-            self._admit(place)
+            self._present.setdefault(key, []).append(errand)
 
     def leave(self, errand: PlainErrand) -> None:
         """Count it out; the last of a connection lets the next in."""
