@@ -16,6 +16,8 @@ from openfang.config.jsonc import JsonProblem, read_json
 from openfang.config.references import References, Refused
 
 pytestmark = pytest.mark.requirement("C2.3")
+# How long one example takes says more of what else the machine does than of us.
+many = settings(max_examples=100, deadline=None)
 
 
 def around(**variables: str) -> Around:
@@ -89,6 +91,7 @@ def test_our_own_command_is_known(line: str, *, us: bool) -> None:
 
 
 @given(st.text(max_size=80))
+@many
 def test_any_name_becomes_a_valid_one(text: str) -> None:
     assert valid_name(text).replace("-", "a").replace("_", "a").isalnum()
     assert valid_name(text).isascii()
@@ -126,7 +129,7 @@ def both(likely: dict[str, Any], odd: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.lists(st.builds(both, LIKELY, st.dictionaries(KEYS, VALUES)), max_size=3))
-@settings(max_examples=100)
+@many
 def test_whatever_stands_there_is_taken_or_skipped_with_a_reason(
     entries: list[dict[str, Any]],
 ) -> None:

@@ -12,7 +12,6 @@ import socket
 import ssl
 import tracemalloc
 import zlib
-from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -25,6 +24,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.host.proxied import Names
 
 from openfang.core.errors import CallTimedOut
 from openfang.host.http import FetchFailed, HttpClient, Request, Response
@@ -48,22 +48,6 @@ Handler: TypeAlias = "Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 def _only_loopback() -> None:
     """Never run where a packet could leave the machine."""
     assert [name for _, name in socket.if_nameindex()] == ["lo"]
-
-
-@dataclass
-class Names:
-    """A resolver that says what it was told to: each answer once, the last one for ever."""
-
-    answers: dict[str, list[Sequence[str]]]
-    asked: Counter[str] = field(default_factory=Counter[str])
-
-    async def __call__(self, host: str, port: int) -> Sequence[str]:
-        assert port
-        self.asked[host] += 1
-        left = self.answers.get(host)
-        if left is None:
-            raise OSError(f"no such name: {host}")
-        return left.pop(0) if len(left) > 1 else left[0]
 
 
 @dataclass
@@ -239,6 +223,16 @@ async def test_five_redirects_are_followed_and_a_sixth_is_not() -> None:
         assert (answer.body, answer.url) == (b"there", server.url("/0"))
         with pytest.raises(FetchFailed):
             await fetch(get(server.url("/6")))
+
+
+async def test_a_redirect_is_an_answer_to_who_does_not_follow() -> None:
+    async with serving(hello) as other, serving(redirect(other.url(), 307)) as first:
+        request = get(first.url(), method="POST", body=b"words", follow=False)
+        answer = await fetch(request)
+        assert (answer.status, answer.header("location")) == (307, other.url())
+        async with HttpClient() as client, client.stream(request) as streaming:
+            assert streaming.status == 307
+        assert other.seen == []
 
 
 CREDENTIALS = {

@@ -3,10 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,9 +12,9 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 from tests.host import inside_egress
+from tests.host.alone import check_alone
 from tests.host.confining import Ground, executable
 from tests.host.proxied import Names, Server, get, hello, opened, serving
-from tests.host.test_http import NETWORK, SOURCES, _passed, _quiet_environment
 from tests.node import NODE, NPM
 
 from openfang.host.egress import (
@@ -34,6 +32,7 @@ from openfang.host.process import LaunchFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
 
     from openfang.host.egress import Egress
 
@@ -55,21 +54,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.needs("unshare", "ip")
 def test_the_egress_keeps_its_promises_in_a_network_of_its_own(tmp_path: Path) -> None:
-    report = tmp_path / "report.xml"
-    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    command = [sys.executable, "-m", "pytest", *options, str(inside_egress.__file__)]
-    finished = subprocess.run(
-        ["unshare", "-rn", "sh", "-c", NETWORK, "sh", *command],
-        cwd=Path(__file__).parents[2],
-        env={**_quiet_environment(), "PYTHONPATH": SOURCES},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    scenarios = {name for name in dir(inside_egress) if name.startswith("test_")}
-    assert _passed(report) == scenarios
+    check_alone(inside_egress, tmp_path)
 
 
 # What goes through

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio import to_thread
+from tests.host.confining import alive
 
 from openfang.host.chatter import LINES_A_SECOND, LONGEST_LINE, Chatter
 from openfang.host.lines import NOISE_SAID, Gone, Lines, open_lines
@@ -90,14 +91,6 @@ async def running(launch: Launch, limit: int = 48_000_000) -> AsyncGenerator[tup
 async def send_many(child: Lines, count: int) -> None:
     for _ in range(count):
         await child.send(b"x" * 100_000)
-
-
-def alive(pid: int) -> bool:
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return line.rpartition(")")[2].split()[0] not in "ZX"
 
 
 async def test_lines_go_there_and_back_in_order() -> None:

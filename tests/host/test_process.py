@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import to_thread
+from tests.host.confining import alive
 
 import openfang
 from openfang.host.process import Child, Finished, Launch, LaunchFailed, Limits, run, started
@@ -44,15 +45,6 @@ def shell(tmp_path: Path, script: str, **environment: str) -> Launch:
         environment={"PATH": PATH, **environment},
         timeout=20,
     )
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that waits to be reaped does not."""
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return line.rpartition(")")[2].split()[0] not in "ZX"
 
 
 async def survivors(file: Path) -> list[int]:

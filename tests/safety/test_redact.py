@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from openfang.safety.personal import is_personal
-from openfang.safety.redact import Finding, Redacted, Redactor, looks_secret
+from openfang.safety.redact import Finding, Redacted, Redactor
 
 pytestmark = pytest.mark.requirement("C7.12", "C13.4")
 
@@ -82,7 +82,6 @@ def test_only_the_secret_is_replaced(kind: str, secret: str) -> None:
         redacted = PLAIN.text(before + secret + after)
         assert redacted.text == before + mark(kind, secret) + after
     assert PLAIN.contains_secret(f"x {secret}")
-    assert looks_secret(f"x {secret}")
 
 
 @pytest.mark.parametrize(
@@ -385,7 +384,6 @@ def test_a_secret_behind_an_escape_is_seen_in_text_that_is_only_partly_json(
     redacted = PLAIN.text(f'see\n{{"x": "a{escape}{inner}"}}')
     assert [finding.kind for finding in redacted.found] == [kind]
     assert redacted.text == f'see\n{{"x": "a{escape}{redacted.found[0].mark}"}}'
-    assert looks_secret(f'see\n{{"x": "a{escape}{inner}"}}')
 
 
 @pytest.mark.parametrize("space", [r"\n", r"\t", r"\r\n ", " "])

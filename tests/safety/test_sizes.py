@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfang.core.errors import InvalidArguments
-from openfang.safety.sizes import MAX_ARGUMENTS, MAX_DEPTH, check_arguments, measure
+from openfang.safety.sizes import (
+    MAX_ARGUMENTS,
+    MAX_DEPTH,
+    check_arguments,
+    has_more_tokens,
+    measure,
+)
 
 pytestmark = pytest.mark.requirement("C7.5")
 
@@ -144,6 +150,21 @@ def test_measuring_agrees_with_counting_one_by_one(value: object) -> None:
         return 1 + max((d for d, _ in below), default=0), 1 + sum(n for _, n in below)
 
     assert measure(value) == count(value)
+
+
+TOKENS = {
+    b'{"a": 1, "b": [true, "x,{["]}  ': 7,
+    b'[[], {}, ""]                   ': 6,
+    b'"one \\" text, with {, and [" ': 1,
+    b': "\n{"n":[1,1,1,1]}          ': 7,
+    b'"never ended, {[ \\           ': 1,
+}
+
+
+@pytest.mark.parametrize("text", TOKENS)
+def test_tokens_are_counted_outside_of_texts_only(text: bytes) -> None:
+    assert has_more_tokens(text, TOKENS[text] - 1)
+    assert not has_more_tokens(text, TOKENS[text])
 
 
 def test_the_limit_is_the_contracts() -> None:

@@ -15,6 +15,7 @@ from openfang.safety.urls import (
     follow_reference,
     host_granted,
     parse_target,
+    same_party,
 )
 
 pytestmark = pytest.mark.requirement("C3.9")
@@ -317,6 +318,19 @@ def test_reading_any_text_gives_a_target_or_a_refusal(text: str) -> None:
             continue
         assert target.url.isascii()
         assert parse_target(target.url) == target
+
+
+def test_tls_on_the_same_host_is_the_same_party_and_nothing_else_is() -> None:
+    old = parse_target("http://example.com/a")
+    others = {
+        "http://example.com/b": True,
+        "https://example.com/": True,
+        "https://example.com:8443/": False,
+        "http://example.com:8080/": False,
+        "https://www.example.com/": False,
+    }
+    assert {url: same_party(old, parse_target(url)) for url in others} == others
+    assert not same_party(parse_target("https://example.com/"), old)
 
 
 def _refusal(address: str, *, allow_private: bool) -> str | None:

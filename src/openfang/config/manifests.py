@@ -36,22 +36,13 @@ _Model = TypeVar("_Model", bound=Section)
 _NAME_KEYS: dict[str, tuple[str, ...]] = {TOML: ("name",), JSON: ("identity", "id")}
 
 
-def load_manifests(home: Path, roots: Roots = ()) -> Mapping[str, Manifest]:
-    """Load every agent of a home, by name; a home without agents has none.
-
-    `roots` are folders in which workspaces may lie, beside the home's own.
-    """
-    reading = _read(home, roots)
-    if reading.problems:
-        lines = "\n".join(str(problem) for problem in reading.problems)
-        raise ConfigError(lines, way_out="openfang config check")
-    return reading.manifests
-
-
 def read_manifests(
     home: Path, roots: Roots = ()
 ) -> tuple[Mapping[str, Manifest], tuple[Problem, ...]]:
-    """Read every agent that can be read, and what is wrong with the others."""
+    """Read every agent of a home that can be read, by name, and what is wrong with the others.
+
+    `roots` are folders in which workspaces may lie, beside the home's own.
+    """
     reading = _read(home, roots)
     return reading.manifests, tuple(reading.problems)
 

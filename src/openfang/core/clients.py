@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +62,44 @@ class Attended(Client, Protocol):
     def held(self) -> AbstractContextManager[None]:
         """Let that time stand still for some other reason that is not the call's."""
         ...
+
+
+_Client = TypeVar("_Client", bound=Client)
+
+
+@dataclass(slots=True, eq=False)
+class Deputy(Generic[_Client]):
+    """Stands before a client, and is that client in all but how it is asked."""
+
+    client: _Client
+
+    @property
+    def key(self) -> str:
+        """Whose client it is."""
+        return self.client.key
+
+    @property
+    def connection(self) -> str:
+        """Which of that key's it is."""
+        return self.client.connection
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What it says it can do."""
+        return self.client.capabilities
+
+    @property
+    def level(self) -> str:
+        """The least severe messages that it wants to hear."""
+        return self.client.level
+
+    def together(self, count: int) -> Callable[[], None]:
+        """Announce questions."""
+        return self.client.together(count)
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell it something."""
+        self.client.tell(method, params)
 
 
 def client_key(caller: str) -> str:

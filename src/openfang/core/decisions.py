@@ -55,8 +55,3 @@ class Explanation:
     outcome: str
     verdicts: tuple[Verdict, ...]
     labels: list[str]
-
-    @property
-    def first_refusal(self) -> Verdict | None:
-        """The verdict that would end the call, if any."""
-        return next((v for v in self.verdicts if v.verdict in {"deny", "ask"}), None)

@@ -220,14 +220,6 @@ class Redactor:
         return Finding(span.kind, digest.hexdigest())
 
 
-_ANYWHERE = Scan(SHAPES)
-
-
-def looks_secret(text: str) -> bool:
-    """Whether anything in the text has the shape of a credential."""
-    return bool(_ANYWHERE.spans(encoded(text)))
-
-
 def _merged(spans: list[Span]) -> Iterator[Span]:
     """Join what overlaps; the first keeps its kind."""
     if not spans:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
@@ -18,6 +20,9 @@ MAX_DEPTH = 64
 _CANONICAL = (
     orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 )
+# Each start fits or fails at once, so that the whole is read but once, whatever it is. No text has
+# a line break in it: a quote that stands alone hides nothing of the lines below.
+_TOKEN = re.compile(rb'[,{\[]|"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"?')
 _BY_REFERENCE = "Pass large data as a file or a blob reference"
 
 
@@ -46,6 +51,31 @@ def measure(value: object) -> tuple[int, int]:
         count += len(level)
         level = [child for node in level for child in _children(node)]
     return depth, count
+
+
+def is_within(value: object, *, levels: int, values: int) -> bool:
+    """Whether lists and objects lie in each other no deeper, and hold no more than that."""
+    level: list[Any] = [value]
+    for _ in range(levels + 1):
+        level = [one for one in level if type(one) is dict or type(one) is list]
+        if not level:
+            return True
+        values -= sum(map(len, level))
+        if values < 0:
+            return False
+        level = [one for held in level for one in _within(held)]
+    return False
+
+
+def _within(held: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return held.values() if isinstance(held, dict) else held
+
+
+def has_more_tokens(json: bytes, most: int) -> bool:
+    """Whether JSON that nobody has parsed has more texts, commas and openings than that."""
+    if len(json) <= most:
+        return False
+    return next(islice(_TOKEN.finditer(json), most, None), None) is not None
 
 
 def _dump(arguments: Mapping[str, Any]) -> bytes:

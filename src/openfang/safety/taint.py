@@ -1,4 +1,4 @@
-"""What content is, and where it may flow: labels from text, and the rules on labels and sinks (C9).
+"""Where content may flow: the rules on labels and sinks (C9).
 
 The rules stand in the contract's order, with one clarification: where one rule asks and another
 refuses, the refusal wins, because an approval would let through what must never leave. So:
@@ -21,26 +21,11 @@ from typing import TYPE_CHECKING
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.labels import Labels
 from openfang.core.tools import Effect
-from openfang.safety.personal import is_personal
-from openfang.safety.redact import looks_secret
 
 if TYPE_CHECKING:
     from openfang.core.tools import Sink
-    from openfang.safety.redact import Redactor
 
-MAX_SCANNED = 1_000_000
 _ALWAYS_ASKED = frozenset({Effect.EXEC, Effect.MONEY, Effect.IDENTITY})
-
-
-def labels_of(text: str, *, redactor: Redactor | None = None) -> Labels:
-    """Label content by what stands in its first million characters.
-
-    A redactor adds the known values of the secret store to the shapes of credentials.
-    """
-    scanned = text[:MAX_SCANNED]
-    secret = redactor.contains_secret(scanned) if redactor else looks_secret(scanned)
-    labels = Labels.SECRET if secret else Labels.NONE
-    return labels | Labels.PII if is_personal(scanned) else labels
 
 
 def judge(labels: Labels, sink: Sink, *, provenance: bool | None = None) -> Decision:

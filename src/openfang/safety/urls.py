@@ -19,7 +19,7 @@ from ipaddress import (
     ip_network,
 )
 from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from openfang.core.errors import OpenFangError
 
@@ -236,6 +236,12 @@ def follow_reference(base: Target, reference: str) -> Target:
     return parse_target(urljoin(base.url, reference))
 
 
+def same_party(old: Target, new: Target) -> bool:
+    """Whether the origin is the same, or the same host asks for TLS on the usual ports."""
+    upgraded = (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
+    return old.origin == new.origin or (upgraded and old.host == new.host)
+
+
 def host_granted(target: Target, patterns: Iterable[str]) -> bool:
     """Whether a network grant names the host: `*`, `example.com`, `*.example.com`, `host:port`."""
     bracketed = f"[{target.host}]" if ":" in target.host else target.host
@@ -315,3 +321,9 @@ def _dotted(host: str) -> str:
             rule="number_form",
             way_out="write an IPv4 address as four decimal numbers",
         ) from None
+
+
+def without_user(url: str) -> str:
+    """The address that others use: nothing of who signed in, and no slash at its end."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

@@ -11,7 +11,7 @@ from anyio import to_thread
 from tests.agents.code.stage import stage
 
 from openfang.agents.spec import AgentSpec, Program
-from openfang.config.manifests import load_manifests
+from openfang.config.manifests import read_manifests
 from openfang.core.agents import Wanted, Words
 from openfang.core.errors import PolicyViolation
 from openfang.core.results import error_result, text_result
@@ -29,8 +29,8 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 async def example(on: Stage, name: str) -> AgentSpec:
     """Read an example's manifest. Its packages are the ones that the tests have."""
-    manifest = (await to_thread.run_sync(load_manifests, EXAMPLES))[name]
-    return _spec(on, manifest)
+    manifests, _ = await to_thread.run_sync(read_manifests, EXAMPLES)
+    return _spec(on, manifests[name])
 
 
 def _spec(on: Stage, manifest: Manifest) -> AgentSpec:
