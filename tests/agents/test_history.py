@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.agents.history import closed, paired, resumed, trimmed, unanswered
+from openfang.agents.history import closed, lost, paired, resumed, trimmed, unanswered
 from openfang.core.agents import Message, Speaker, Wish
 
 if TYPE_CHECKING:
@@ -143,3 +143,17 @@ def test_an_id_that_comes_again_is_another_call() -> None:
     history = [user(), agent("a"), result("a"), agent("a")]
     assert [wish.id for wish in unanswered(history)] == ["a"]
     assert trimmed(history, 20) == history
+
+
+def test_the_result_of_a_call_that_waited_for_an_answer_stands_behind_it() -> None:
+    asks, other = [user("ask"), agent("a", "b")], [user("hello"), agent(text="hi")]
+    history = [*asks, result("b"), *other, result("a"), agent(text="thanks")]
+    whole = [*asks, result("b"), result("a"), *other, agent(text="thanks")]
+    assert paired(history) == whole
+    assert paired(history[:-2]) == [*asks, result("b"), lost(asks[1].wishes[0]), *other]
+
+
+def test_a_result_belongs_to_the_last_call_of_its_name() -> None:
+    history = [agent("a"), user("again"), agent("a"), result("a"), user()]
+    lost_one = lost(Wish(id="a", tool="file_read", arguments={"path": "a"}))
+    assert paired(history) == [history[0], lost_one, *history[1:]]

@@ -10,6 +10,7 @@ import pytest
 from tests.agents.test_node import ASSISTANT, node, put
 
 from openfang.agents.origin import read_origin, write_origin
+from openfang.agents.ports import Came
 from openfang.agents.sessions import Interrupted
 from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.calls import Mode
@@ -89,7 +90,7 @@ async def test_a_run_that_goes_on_is_bound_to_what_it_was_bound_to(tmp_path: Pat
         run, asked = new_id("run"), Message(speaker=Speaker.USER, text="remember")
         wanted = Message(speaker=Speaker.AGENT, wishes=(store,))
         origin = write_origin(call)
-        await sessions.begin(opened.id, run, asked, Labels.NONE, origin=origin)
+        await sessions.begin(opened.id, run, asked, Labels.NONE, Came(origin=origin))
         await sessions.said(opened.id, run, wanted)
         turns = [asked, wanted]
         await agents.resuming.resume(interrupted(app, opened.id, run, turns, origin=origin))

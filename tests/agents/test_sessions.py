@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,7 +125,7 @@ async def test_what_a_run_has_seen_stays_with_the_session(sessions: StoredSessio
 async def test_so_does_what_came_into_a_run_that_never_ended(sessions: StoredSessions) -> None:
     talk = await sessions.open("a", "key:me", "default", most=20)
     await sessions.begin(talk.id, "r", user("go"), Labels.USER_INPUT)
-    await sessions.writer.write(Unit(statements=(grow_run("r", Labels.EXTERNAL_NETWORK),)))
+    await sessions.writer.write(Unit(statements=(grow_run("r", Labels.EXTERNAL_NETWORK, 1),)))
     talk = await sessions.open("a", "key:me", "default", most=20)
     assert talk.labels == Labels.USER_INPUT | Labels.EXTERNAL_NETWORK
 
@@ -269,6 +270,26 @@ async def orphaned(sessions: StoredSessions) -> str:
 
 def ending(sessions: StoredSessions) -> list[tuple[str, str]]:
     return sessions.database.read("SELECT state, ending FROM agent_runs WHERE id = 'r1'")  # type: ignore[return-value]
+
+
+async def test_a_database_that_is_locked_at_the_start_is_waited_for(
+    sessions: StoredSessions, other: StoredSessions
+) -> None:
+    await orphaned(sessions)
+    found: list[Interrupted] = []
+
+    async def take() -> None:
+        found.extend(await other.interrupted())
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            with closing(sqlite3.connect(other.database.path, isolation_level=None)) as locking:
+                locking.execute("BEGIN IMMEDIATE")
+                group.start_soon(take)
+                with pytest.raises(SourceFailed):
+                    await other.said("session_1", "r1", user("hello"))
+                locking.execute("ROLLBACK")
+    assert [one.run for one in found] == ["r1"]
 
 
 async def test_of_two_that_look_at_the_same_moment_one_gets_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from openfang.storage.sessions import SessionStore
 from openfang.testing import TableSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     from openfang.core.calls import Caller
@@ -83,6 +84,22 @@ async def told(app: OpenApp, caller: Caller, agent: str, message: str) -> str:
     return (await app.invoke(app.make(f"agent:{agent}", {"message": message}, caller=caller))).text
 
 
+@asynccontextmanager
+async def under_way(app: OpenApp, caller: Caller) -> AsyncGenerator[list[str]]:
+    """Have somebody talk to `slow`; it waits in its first call until the end of the body."""
+    gate, answers = Gate(), list[str]()
+    app.add(gate.source())
+
+    async def talk() -> None:
+        answers.append(await told(app, caller, "slow", "go"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(talk)
+        await gate.reached.wait()
+        yield answers
+        gate.free.set()
+
+
 def last_turn(app: OpenApp, agent: str, caller: str) -> Message:
     store = SessionStore(app.parts.database)
     session = store.find(agent, caller, "default")
@@ -113,38 +130,19 @@ async def run(message, context):
 
 async def test_a_grant_that_is_taken_away_ends_for_runs_under_way(tmp_path: Path) -> None:
     put(tmp_path, "slow", GRANTED, WAITS)
-    gate, answers = Gate(), list[str]()
-    async with node(tmp_path) as (app, agents):
-        app.add(gate.source())
-
-        async def talk() -> None:
-            answers.append(await say(app, "slow", "go"))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(talk)
-            await gate.reached.wait()
-            put(tmp_path, "slow", NARROWER, WAITS)
-            await agents.load()
-            gate.free.set()
+    async with node(tmp_path) as (app, agents), under_way(app, app.caller) as answers:
+        put(tmp_path, "slow", NARROWER, WAITS)
+        await agents.load()
 
     assert [answer.partition(" Way out")[0] for answer in answers] == [UNKNOWN]
 
 
 async def test_a_grant_that_is_added_is_for_the_next_run(tmp_path: Path) -> None:
     put(tmp_path, "slow", NARROWER, WAITS)
-    gate, answers = Gate(), list[str]()
     async with node(tmp_path) as (app, agents):
-        app.add(gate.source())
-
-        async def talk() -> None:
-            answers.append(await say(app, "slow", "go"))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(talk)
-            await gate.reached.wait()
+        async with under_way(app, app.caller) as answers:
             put(tmp_path, "slow", GRANTED, WAITS)
             await agents.load()
-            gate.free.set()
         answers.append(await say(app, "slow", "go"))
 
     assert [answer.partition(" Way out")[0] for answer in answers] == [UNKNOWN, "acted"]
@@ -152,20 +150,11 @@ async def test_a_grant_that_is_added_is_for_the_next_run(tmp_path: Path) -> None
 
 async def test_who_asked_with_a_key_that_is_revoked_gets_no_further_calls(tmp_path: Path) -> None:
     put(tmp_path, "slow", GRANTED, WAITS)
-    gate, answers = Gate(), list[str]()
     async with node(tmp_path) as (app, _):
-        app.add(gate.source())
         admin = Admin(app.parts, app.caller)
         key, _ = await admin.create_key(Key(id="", name="guest", projects=("default",)))
-
-        async def talk() -> None:
-            answers.append(await told(app, key.caller(), "slow", "go"))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(talk)
-            await gate.reached.wait()
+        async with under_way(app, key.caller()) as answers:
             await admin.revoke_key("guest")
-            gate.free.set()
         refused = [event for event in await app.events() if event.event_type == "policy_violation"]
 
     assert "the key of key:guest, who asked for this, is no longer in force" in answers[0]

@@ -106,7 +106,7 @@ def test_an_older_home_keeps_its_keys_and_runs(tmp_path: Path) -> None:
 def test_a_run_named_after_a_secret_is_kept_by_its_digest(tmp_path: Path) -> None:
     with closing(open_home(tmp_path / "openfang.db")) as database:
         for labels in (Labels.PII, Labels.SECRET):
-            database.connection.execute(*grow_run("of_secret", labels))
+            database.connection.execute(*grow_run("of_secret", labels, 1))
         assert RunStore(database).labels("of_secret") == Labels.PII | Labels.SECRET
         assert RunStore(database).labels("another") == Labels.NONE
         assert "of_secret" not in "".join(database.connection.iterdump())

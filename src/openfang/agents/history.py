@@ -26,18 +26,21 @@ def unanswered(history: Sequence[Message]) -> tuple[Wish, ...]:
 def paired(history: Iterable[Message]) -> list[Message]:
     """Give each call its result right behind it, and drop results without their call.
 
-    Runs that were cut off leave calls without one. The last calls stay open: they may yet be made.
+    Runs that were cut off leave calls without one, and the result of one that waited for an answer
+    stands behind other messages. The last calls stay open: they may yet be made.
     """
-    kept: list[Message] = []
-    open_calls: dict[str, Wish] = {}
+    said: list[tuple[Message, list[Message]]] = []
+    waiting: dict[str, list[Message]] = {}
     for message in history:
         if message.speaker is not Speaker.TOOL:
-            kept += [lost(wish) for wish in open_calls.values()]
-            kept.append(message)
-            open_calls = {wish.id: wish for wish in message.wishes}
-        elif open_calls.pop(message.answers, None):
-            kept.append(message)
-    return kept
+            said.append((message, []))
+            waiting |= dict.fromkeys((wish.id for wish in message.wishes), said[-1][1])
+        elif (results := waiting.pop(message.answers, None)) is not None:
+            results.append(message)
+    for message, results in said[:-1]:
+        answered = {result.answers for result in results}
+        results += [lost(wish) for wish in message.wishes if wish.id not in answered]
+    return [one for message, results in said for one in (message, *results)]
 
 
 def trimmed(history: Sequence[Message], most: int) -> list[Message]:

@@ -34,6 +34,17 @@ class Busy(Exception):  # noqa: N818 - it reads as what it is
     """A run of another process is under way in the session."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """Where a run comes from: what whoever asked was bound to, and the task that it works on."""
+
+    origin: str = ""
+    task: str = ""
+
+
+NOWHERE = Came()
+
+
 class Sessions(Protocol):
     """Conversations, one for each agent, caller and name. What returned is durable."""
 
@@ -46,7 +57,7 @@ class Sessions(Protocol):
         ...
 
     async def begin(
-        self, session: str, run: str, message: Message, labels: Labels, *, origin: str = ""
+        self, session: str, run: str, message: Message, labels: Labels, came: Came = NOWHERE
     ) -> None:
         """Begin a run with what was said to the agent, and the labels that it came with.
 
@@ -120,3 +131,6 @@ class Around:
     spent: Callable[[AgentSpec], Usage]
     interrupted: Mapping[str, Interrupted]
     client_known: Callable[[str], None]
+    blob: Callable[[Call, str], bytes | None]
+    operate: Callable[[Admitted], Awaitable[Result]]
+    ending: Callable[[], bool]

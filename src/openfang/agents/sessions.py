@@ -9,10 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import anyio
 from anyio import to_thread
 
 from openfang.agents.history import closed, trimmed
-from openfang.agents.ports import Busy, Conversation
+from openfang.agents.ports import NOWHERE, Busy, Conversation
 from openfang.core.agents import Ended, Ending, Speaker
 from openfang.core.errors import Conflict, HomeError, SourceFailed
 from openfang.core.ids import new_id
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from openfang.agents.ports import Came
     from openfang.core.agents import Message, Usage, Wish
     from openfang.core.sessions import SessionTurn
     from openfang.storage.agent_runs import RunUnderWay
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.agents")
 _CHARACTERS_ON_THE_LOOP: Final = 250_000
 _MOST_TAKEN: Final = 3
+_PAUSE_SECONDS: Final = 0.5
 _HOUR: Final = 3_600_000_000_000
 _ID: Final = re.compile(r"\Asession_[0-9a-f]{32}\Z")
 _RESERVED: Final = "session_"
@@ -61,6 +64,7 @@ class Interrupted:
     turns: Sequence[Message]
     begun: frozenset[str]
     origin: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class StoredSessions:
         return Conversation(id=found.id, history=history, labels=self._labels(found))
 
     async def begin(
-        self, session: str, run: str, message: Message, labels: Labels, *, origin: str = ""
+        self, session: str, run: str, message: Message, labels: Labels, came: Came = NOWHERE
     ) -> None:
         """Begin a run with what was said to the agent, and the labels that it came with.
 
@@ -95,7 +99,8 @@ class StoredSessions:
             session=session,
             process=self.process.id,
             labels=labels,
-            origin=origin,
+            origin=came.origin,
+            task=came.task,
             now=now,
         )
         try:
@@ -225,7 +230,7 @@ class StoredSessions:
             unit = Unit(
                 statements=(*self._known(), agent_runs.take_over(run, self.process.id), *rest)
             )
-            await self.writer.write(unit)
+            await self._insist(unit)
         except Conflict:  # another process was faster
             return None
         self.process.known = True
@@ -243,7 +248,19 @@ class StoredSessions:
             turns=[turn.message for turn in turns],
             begun=AgentRunStore(self.database).begun(run.id),
             origin=run.origin,
+            task=run.task,
         )
+
+    async def _insist(self, unit: Unit) -> None:
+        """Write it as soon as that can be done: at a start others may be at it, too."""
+        while True:
+            try:
+                await self.writer.write(unit)
+            except HomeError as error:
+                _log.warning("An interrupted run cannot be taken over yet: %s", error.message)
+                await anyio.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     async def _write(self, *statements: Statement) -> None:
         try:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from openfang.agents.attached import in_words, whole
 from openfang.agents.history import resumed
 from openfang.agents.origin import write_origin
-from openfang.agents.ports import Busy
+from openfang.agents.ports import Busy, Came
+from openfang.agents.queues import Queues, lending
+from openfang.agents.spec import Mind
 from openfang.agents.turn import Turn
 from openfang.core.agents import Ended, Ending, Message, Speaker
 from openfang.core.artifacts import artifact_parts
 from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.ids import Kind, new_id
 from openfang.core.results import Result, text_part
+from openfang.core.tasks import ANSWER
 from openfang.core.tools import Risk, Tool, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from openfang.agents.ports import Around
     from openfang.agents.sessions import Interrupted
@@ -54,17 +59,45 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
+_OPERATIONS: Final = {
+    "tasks/get": "Read a task of yours.",
+    "tasks/list": "List your tasks.",
+    "tasks/cancel": "End a task of yours, and the work on it.",
+    "tasks/subscribe": "Hear of what happens to a task of yours.",
+    "tasks/push": "Let somebody be told of what happens to a task of yours.",
+    ANSWER: "Give a task of yours what it waits for.",
+}
+_ON_TASKS: Final[dict[str, Any]] = {"type": "object", "properties": {"task": {"type": "string"}}}
+
+
+def _operation(spec: AgentSpec, name: str, description: str) -> Tool:
+    return Tool(
+        id=f"{spec.id}:{name}",
+        kind=Kind.AGENT,
+        source=spec.name,
+        name=spec.name,
+        description=description,
+        input_schema=_ON_TASKS,
+        risk=Risk.LOW,
+        tags=frozenset(),
+        trust=Trust.HIGH,
+        polls=True,
+        operation=True,
+    )
+
+
 class AgentSource:
     """One agent, for as long as it is there; another manifest is another `spec`.
 
-    Messages to one session wait for each other; sessions run side by side.
+    Messages to one session wait for each other, unless one waits for an answer; sessions run side
+    by side.
     """
 
     def __init__(self, spec: AgentSpec, around: Around) -> None:
         self.spec = spec
         self.gone = False
         self._around = around
-        self._queues: dict[str, _Queue] = {}
+        self._queues = Queues()
         self._runs: set[anyio.CancelScope] = set()
 
     @property
@@ -73,9 +106,10 @@ class AgentSource:
         return self.spec.name
 
     def tools(self) -> Sequence[Tool]:
-        """The agent itself."""
+        """The agent itself, and what can be done with the tasks that it has."""
         spec = self.spec
         return [
+            *(_operation(spec, name, what) for name, what in _OPERATIONS.items()),
             Tool(
                 id=spec.id,
                 kind=Kind.AGENT,
@@ -87,7 +121,7 @@ class AgentSource:
                 risk=Risk.LOW,
                 tags=frozenset(),
                 trust=Trust.HIGH,
-            )
+            ),
         ]
 
     def end(self) -> None:
@@ -99,6 +133,8 @@ class AgentSource:
     async def execute(self, admitted: Admitted) -> Result:
         """Hold a turn of the conversation, unless the agent is ended meanwhile."""
         self._around.check(admitted)
+        if admitted.tool.operation:
+            return await self._around.operate(admitted)
         with anyio.CancelScope() as scope:
             if self.gone:
                 scope.cancel()
@@ -120,32 +156,35 @@ class AgentSource:
                 f"The agent {self.name} is at work in this session further up in the chain.",
                 way_out="another session, or none",
             )
-        async with self._queue(session):
+        async with self._queues.place(session) as place:
             before = self._around.interrupted.get(call.resumes)
             if before is not None:
-                return await self._resumed(admitted, before)
-            return await self._answered(admitted, session)
-
-    def _queue(self, session: str) -> _Queue:
-        queue = self._queues.get(session)
-        if queue is None:
-            queue = self._queues[session] = _Queue(lambda: self._queues.pop(session, None))
-        return queue
+                return await self._resumed(lending(admitted, place), before)
+            return await self._answered(lending(admitted, place), session)
 
     async def _answered(self, admitted: Admitted, session: str) -> Result:
         call, sessions, run = admitted.call, self._around.sessions, new_id("run")
-        message = Message(speaker=Speaker.USER, text=str(call.arguments["message"]))
+        message = Message(speaker=Speaker.USER, text=self._told(call))
         while True:
             spec = self.spec
             opened = await sessions.open(spec.place, call.caller.id, session, most=spec.history)
             turn = Turn(self, spec, self._around, admitted, opened, run, [message])
             try:
-                origin = write_origin(call)
-                await sessions.begin(session, run, message, turn.labels, origin=origin)
+                came = Came(origin=write_origin(call), task=call.task)
+                await sessions.begin(session, run, message, turn.labels, came)
             except Busy:
                 await anyio.sleep(_LOOK_SECONDS)
             else:
-                return await self._to_its_end(turn, turn.answer(message.text))
+                return await self._to_its_end(turn, turn.answer(str(call.arguments["message"])))
+
+    def _told(self, call: Call) -> str:
+        """What is said to the agent: a model reads all of it, a program gets the rest beside."""
+        text = str(call.arguments["message"])
+        is_model = isinstance(self.spec.does, Mind)
+        if not is_model:
+            return text
+        blob = partial(self._around.blob, call)
+        return in_words(text, whole(call.arguments.get("parts", ()), blob))
 
     async def _resumed(self, admitted: Admitted, before: Interrupted) -> Result:
         """Go on with a run of a process that is gone, without repeating what it had finished."""
@@ -158,6 +197,7 @@ class AgentSource:
         return await self._to_its_end(turn, turn.go_on())
 
     async def _to_its_end(self, turn: Turn, answering: Awaitable[Ended]) -> Result:
+        """Close a run however it ends; one for a task goes on in the process that follows ours."""
         ended, why = Ended(answer="", ending=Ending.FAILED), ""
         try:
             ended = await answering
@@ -165,10 +205,11 @@ class AgentSource:
             why = _last_words(error)
             raise
         finally:
-            with anyio.CancelScope(shield=True):
-                await _closed(turn, ended.ending, why)
-                ended = replace(ended, usage=turn.usage or ended.usage)
-                await self._around.sessions.end(turn.opened.id, turn.run, ended, turn.labels)
+            ended = replace(ended, usage=turn.usage or ended.usage)
+            if not (why and turn.admitted.call.task and self._around.ending()):
+                with anyio.CancelScope(shield=True):
+                    await _closed(turn, ended.ending, why)
+                    await self._around.sessions.end(turn.opened.id, turn.run, ended, turn.labels)
         return _result(ended, turn.opened.id, turn.labels)
 
 
@@ -195,32 +236,6 @@ def _last_words(error: BaseException) -> str:
     if isinstance(error, Exception):
         return "I stopped: something broke."
     return "I stopped: the call was ended before I had answered."
-
-
-@dataclass(slots=True)
-class _Queue:
-    """A lock that is forgotten when nobody waits for it."""
-
-    forget: Callable[[], object]
-    _lock: anyio.Lock = field(default_factory=anyio.Lock)
-    _waiting: int = 0
-
-    async def __aenter__(self) -> None:
-        self._waiting += 1
-        try:
-            await self._lock.acquire()
-        except BaseException:
-            self._left()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
-        self._left()
-
-    def _left(self) -> None:
-        self._waiting -= 1
-        if not self._waiting:
-            self.forget()
 
 
 def _result(ended: Ended, session: str, labels: Labels) -> Result:

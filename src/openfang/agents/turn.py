@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from openfang.agents.attached import whole
 from openfang.agents.history import lost, unanswered
 from openfang.agents.loop import Run, parting
 from openfang.agents.ports import Incoming
@@ -75,7 +77,7 @@ class Turn:
             session=self.opened.id,
             run=self.run,
             message_id=call.id,
-            parts=call.arguments.get("parts", ()),
+            parts=tuple(whole(call.arguments.get("parts", ()), partial(self.around.blob, call))),
             metadata=call.arguments.get("metadata", {}),
             history=self.opened.history,
         )

@@ -141,8 +141,9 @@ class Call:
 
     `client` can be asked while the call runs; those that it leads to may ask as well. `resumes` is
     the run of an agent that another process began and did not end. `asker` is who began the chain,
-    if that is somebody else; `sessions` are the conversations that wait further up in it. `meta` is
-    what the caller wants a peer that serves this call to know besides.
+    if that is somebody else; `sessions` are the conversations that wait further up in it. `task` is
+    the one that this call is the work on. `meta` is what the caller wants a peer that serves this
+    call to know besides.
     """
 
     tool: str
@@ -159,6 +160,7 @@ class Call:
     client: Client | None = field(default=None, compare=False, repr=False)
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     resumes: str = ""
+    task: str = ""
     asker: str = ""
     sessions: tuple[str, ...] = ()
     id: str = field(default_factory=lambda: new_id("call"))
@@ -188,6 +190,7 @@ class Call:
             progress=None,
             meta={},
             resumes="",
+            task="",
             asker=self.root,
         )
 

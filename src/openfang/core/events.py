@@ -34,6 +34,9 @@ CONFIG_RELOADED = "config_reloaded"
 SERVER_CHANGED = "server_changed"
 SECRET_CHANGED = "secret_changed"  # noqa: S105 - a kind of event
 SESSION_DELETED = "session_deleted"
+TASK_CHANGED = "task_changed"
+PUSH_DELIVERED = "push_delivered"
+PUSH_GIVEN_UP = "push_given_up"
 HOME_BACKUP = "home_backup"
 HOME_RESTORED = "home_restored"
 
@@ -55,6 +58,9 @@ EVENT_KINDS = frozenset(
         SERVER_CHANGED,
         SECRET_CHANGED,
         SESSION_DELETED,
+        TASK_CHANGED,
+        PUSH_DELIVERED,
+        PUSH_GIVEN_UP,
         HOME_BACKUP,
         HOME_RESTORED,
     }

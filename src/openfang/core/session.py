@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
+    from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
     from openfang.core.tools import Risk, Tool
     from openfang.core.trace import Chain
 
@@ -193,6 +194,39 @@ class Session(Protocol):
 
     async def delete_session(self, session_id: str) -> SessionSummary:
         """Delete one and all that was said in it."""
+        ...
+
+    async def send_task(
+        self, agent: str, message: str, *, context: str = "", task: str = ""
+    ) -> Task:
+        """Give an agent of ours work that outlives this; returns at once, when it is kept.
+
+        With a task it is the answer that this one waited for.
+        """
+        ...
+
+    async def tasks(self, wanted: TaskFilter) -> TaskPage:
+        """List tasks, the last changed first: one's own, or all for who watches."""
+        ...
+
+    async def task(self, task_id: str) -> tuple[Task, Sequence[tuple[int, int, TaskState]]]:
+        """Read one and the states it went through: number, time, state. Another's is not there."""
+        ...
+
+    def watch_task(self, task_id: str) -> AsyncGenerator[Seen]:
+        """Tell one as it is, then all that happens to it, until it has ended."""
+        ...
+
+    async def cancel_task(self, task_id: str) -> Task:
+        """End one, and the work on it. `Conflict`: it has ended already."""
+        ...
+
+    async def peers(self) -> Sequence[Mapping[str, Any]]:
+        """Say of each agent elsewhere that is configured who it is, and how."""
+        ...
+
+    async def discover_peer(self, name: str) -> Mapping[str, Any]:
+        """Ask one of them for its card now, and say who it is, and how."""
         ...
 
     async def search(self, wanted: Search) -> list[AuditEvent]:

@@ -83,6 +83,7 @@ class Sink:
         return self.effect in _EXTERNAL or bool(self.targets and self.effect is Effect.NONE)
 
 
+_RUNNING = frozenset({Kind.AGENT, Kind.A2A})
 _EXTERNAL = frozenset(
     {
         Effect.EXTERNAL_READ,
@@ -149,4 +150,4 @@ class Tool:
     @property
     def bounded_by_run(self) -> bool:
         """Agents and peers are bounded by run budget and chain deadline, not by the tool limit."""
-        return self.kind is Kind.AGENT or self.kind is Kind.A2A
+        return self.kind in _RUNNING and not self.operation

@@ -12,6 +12,7 @@ _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
 _ANCESTOR = re.compile(r"\A[\x21-\x7e]{1,200}\Z")
 _MOST_ANCESTORS = 64
+_AT = "@"
 _INVALID_VERSION = "ff"
 CURRENT_TRACE: ContextVar[str] = ContextVar("openfang_trace", default="")
 
@@ -56,6 +57,16 @@ def read_ancestors(text: str) -> tuple[str, ...]:
     """Read who called whom before, from a list with commas; what is no name is dropped."""
     names = (name.strip() for name in text.split(","))
     return tuple(filter(_ANCESTOR.match, names))[:_MOST_ANCESTORS]
+
+
+def abroad(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
+    """Name who waits as other nodes should know them: two nodes may have agents of one name."""
+    return tuple(name if _AT in name else f"{name}{_AT}{node}" for name in ancestors)
+
+
+def at_home(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
+    """Name who waits as this node knows them."""
+    return tuple(name.removesuffix(f"{_AT}{node}") for name in ancestors)
 
 
 def read_chain(

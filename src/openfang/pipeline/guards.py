@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.core.errors import RATE_LIMIT, GuardTripped, SourceFailed
 from openfang.core.ids import Kind
+from openfang.core.tasks import ANSWER
 from openfang.guard.breaker import Breakers, Broken, Open
 from openfang.guard.concurrency import Slots
 from openfang.guard.loops import Block, Loops, Warn, call_key
@@ -47,12 +48,14 @@ class Guards:
         caller = call.caller
         self.charge(caller, self._cost(tool), now)
         _raise_often(self._often(caller, now), caller.id)
-        if tool.kind is not Kind.BUILTIN:
+        if _has_breaker(tool):
             _raise_broken(self.breakers.admit(breaker_of(tool), now), tool)
 
     def _cost(self, tool: Tool) -> int:
-        """Cells that a call takes; one of an agent is a message (C12.3)."""
-        return self.message_cost if tool.kind is Kind.AGENT else self.call_cost
+        """Cells that a call takes; one of an agent is a message, and so is an answer (C12.3)."""
+        answers = tool.operation and tool.id.endswith(f":{ANSWER}")
+        is_message = tool.kind is Kind.AGENT and (answers or not tool.operation)
+        return self.message_cost if is_message else self.call_cost
 
     def leave(self, call: Call) -> None:
         """Count the call out."""
@@ -71,23 +74,23 @@ class Guards:
 
     def succeeded(self, tool: Tool) -> None:
         """Tell the breaker of the tool's source that it works."""
-        if tool.kind is not Kind.BUILTIN:
+        if _has_breaker(tool):
             self.breakers.succeeded(breaker_of(tool))
 
     def failed(self, tool: Tool, error: str, now: float) -> None:
         """Tell the breaker of the tool's source that it broke, and how."""
-        if tool.kind is not Kind.BUILTIN:
+        if _has_breaker(tool):
             self.breakers.failed(breaker_of(tool), error, now)
 
     def abandoned(self, tool: Tool, now: float) -> None:
         """Tell the breaker of the tool's source that nobody waited for the answer."""
-        if tool.kind is not Kind.BUILTIN:
+        if _has_breaker(tool):
             self.breakers.abandoned(breaker_of(tool), now)
 
     def still(self, tool: Tool, now: float) -> None:
         """Fail a call that waited for its turn while the source of its tool was found broken."""
         state = self.breakers.state(breaker_of(tool))
-        if tool.kind is not Kind.BUILTIN and isinstance(state, Open) and now < state.until:
+        if _has_breaker(tool) and isinstance(state, Open) and now < state.until:
             raise SourceFailed(
                 f"{tool.source} keeps failing: {state.error}",
                 way_out=f"it is tried again in {state.until - now:.0f} s",
@@ -99,7 +102,7 @@ class Guards:
         caller = call.caller
         self.allowance(caller, self._cost(tool), now)
         _raise_often(self._often(caller, now, look=True), caller.id)
-        if tool.kind is not Kind.BUILTIN:
+        if _has_breaker(tool):
             _raise_broken(self.breakers.look(breaker_of(tool), now), tool)
         verdict = self.loops.look(call.run_id, tool, call_key(tool.id, canonical))
         if isinstance(verdict, Block):
@@ -129,6 +132,11 @@ class Guards:
 def breaker_of(tool: Tool) -> str:
     """Whose breaker it is: a server and an extension may have the same name."""
     return f"{tool.kind.value}:{tool.source}"
+
+
+def _has_breaker(tool: Tool) -> bool:
+    """Whether a call of it says how its source is: of an agent, what is done with its tasks not."""
+    return tool.kind is not Kind.BUILTIN and not (tool.kind is Kind.AGENT and tool.operation)
 
 
 def _raise_trip(trip: Trip | None) -> None:

@@ -102,6 +102,8 @@ def can_see(caller: Caller, tool: Tool) -> bool:
     granted, agents = caller.grants.tools, caller.grants.agents
     if tool.kind is Kind.AGENT and agents is not None:
         return matches(agents, tool.name)
+    if tool.kind is Kind.AGENT and tool.operation:  # it is for who may call the agent
+        return matches(granted, f"{Kind.AGENT.value}:{tool.source}")
     if matches(granted, tool.id) or matches(granted, tool.wire_name):
         return True
     return any(matches(granted, alias) for alias in tool.aliases)

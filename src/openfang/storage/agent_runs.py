@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from openfang.storage.database import Database
 
 Statement = tuple[str, "Sequence[Any]"]
-_COLUMNS: Final = "id, session, agent, caller, labels, process, taken, origin"
+_COLUMNS: Final = "id, session, agent, caller, labels, process, taken, origin, task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUnderWay:
     """A run without its ending. `taken` counts the processes that took it over before.
 
-    `origin` is what whoever asked was bound to, as it was written at the beginning.
+    `origin` is what whoever asked was bound to, as it was written at the beginning. `task` is the
+    one that it works on, if there is one.
     """
 
     id: str
@@ -37,6 +38,7 @@ class RunUnderWay:
     process: str
     taken: int
     origin: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,19 @@ class AgentRunStore:
                 process=row[5],
                 taken=row[6],
                 origin=row[7],
+                task=row[8],
             )
             for row in self.database.read(sql, parameters)
         ]
+
+    def ended_for(self, task: str) -> tuple[str, str, Ending] | None:
+        """Find the last run that worked on a task and ended: its session, its id and how."""
+        sql = (
+            "SELECT session, id, ending FROM agent_runs "
+            "WHERE task = ? AND task <> '' AND state = 'ended' ORDER BY ended_at DESC LIMIT 1"
+        )
+        rows = self.database.read(sql, (task,))
+        return (rows[0][0], rows[0][1], Ending(rows[0][2])) if rows else None
 
     def begun(self, run: str) -> frozenset[str]:
         """Name the calls of a run that were about to be made and have no result yet."""
@@ -97,6 +109,7 @@ class Beginning:
     process: str
     labels: Labels
     origin: str = ""
+    task: str = ""
     now: int
 
 
@@ -113,10 +126,11 @@ def begin(one: Beginning, gone: Sequence[str] = ()) -> tuple[Statement, ...]:
     )
     sql = (
         "INSERT INTO agent_runs (id, session, agent, caller, state, labels, started_at, process, "
-        "taken, origin) "
-        "SELECT ?, id, agent, caller, 'running', ?, ?, ?, 0, ? FROM sessions WHERE id = ?"
+        "taken, origin, task) "
+        "SELECT ?, id, agent, caller, 'running', ?, ?, ?, 0, ?, ? FROM sessions WHERE id = ?"
     )
-    parameters = (one.run, int(one.labels), one.now, one.process, one.origin, one.session)
+    labels, process = int(one.labels), one.process
+    parameters = (one.run, labels, one.now, process, one.origin, one.task, one.session)
     return (alone, (one.session, *gone)), (sql, parameters)
 
 
@@ -147,6 +161,15 @@ def end(run: str, ended: Ended, now: int) -> tuple[Statement, ...]:
         (sql, (ended.ending.value, _usage(ended.usage), now, run)),
         ("DELETE FROM begun WHERE run = ?", (run,)),
     )
+
+
+def drop_left(before: int) -> Statement:
+    """Forget the runs for tasks that began before then, and whose sessions went with the tasks."""
+    sql = (
+        "DELETE FROM agent_runs WHERE task <> '' AND state <> 'running' AND started_at < ? "
+        "AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = agent_runs.session)"
+    )
+    return sql, (before,)
 
 
 def take_over(run: RunUnderWay, process: str) -> Statement:

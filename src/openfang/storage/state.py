@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from openfang.core.labels import Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from openfang.storage.database import Database
 
 Statement = tuple[str, "Sequence[Any]"]
 MOST_KEPT = 256 * 1024 * 1024
 """Bytes of blobs that are kept for one caller."""
+DAY_NS = 86_400_000_000_000
+RUNS_KEPT_NS = 7 * DAY_NS
+"""How long a run is known that nobody goes on with. That somebody does is noted once a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +116,31 @@ class RunStore:
 
     def labels(self, run: str) -> Labels:
         """Read what a run is known to hold."""
-        rows = self.database.read("SELECT labels FROM runs WHERE id = ?", (_digest(run),))
-        return Labels(rows[0][0]) if rows else Labels.NONE
+        return self.kept(run)[0]
+
+    def kept(self, run: str) -> tuple[Labels, int]:
+        """Read that, and when it was noted last."""
+        sql = "SELECT labels, changed_at FROM runs WHERE id = ?"
+        rows = self.database.read(sql, (_digest(run),))
+        return (Labels(rows[0][0]), rows[0][1]) if rows else (Labels.NONE, 0)
 
 
 def _digest(run: str) -> str:
     return sha256(run.encode(errors="surrogatepass")).hexdigest()
 
 
-def grow_run(run: str, labels: Labels) -> Statement:
-    """Add labels to a run; they never go away."""
+def grow_run(run: str, labels: Labels, now: int) -> Statement:
+    """Add labels to a run; they do not go away while it is gone on with."""
     sql = (
         "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
         "SET labels = runs.labels | excluded.labels, changed_at = excluded.changed_at"
     )
-    return sql, (_digest(run), int(labels), time.time_ns())
+    return sql, (_digest(run), int(labels), now)
+
+
+def drop_old_runs(before: int, needed: Iterable[str]) -> Statement:
+    """Forget runs that nobody has gone on with since then, but for those that are needed."""
+    kept = tuple(map(_digest, needed))
+    marks = ", ".join("?" * len(kept))
+    sql = f"DELETE FROM runs WHERE changed_at <= ? AND id NOT IN ({marks})"  # noqa: S608 - marks
+    return sql, (before, *kept)

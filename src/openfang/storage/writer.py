@@ -361,7 +361,7 @@ def _blame(jobs: list[_Job], error: Exception) -> None:
 
 def _is_heavy(unit: Unit) -> bool:
     return any(
-        isinstance(value, bytes) and len(value) > INLINE_BYTES
+        isinstance(value, str | bytes) and len(value) > INLINE_BYTES
         for _, parameters in unit.statements
         for value in parameters
     )

@@ -1,0 +1,69 @@
+"""What comes with a message besides its text: found again by its reference, or put into words."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from openfang.core.results import Part
+
+BLOB: Final = "blob"
+"""In the place of `data`: the id under which a large part is kept."""
+_MOST_SHOWN: Final = 20_000
+_MOST_ENCODED: Final = _MOST_SHOWN // 3 * 4
+_NO_NAME: Final = "a file"
+
+
+def whole(parts: Iterable[Part], blob: Callable[[str], bytes | None]) -> Iterator[Part]:
+    """Put what is kept elsewhere back in its place; what is gone by now stays a reference."""
+    for part in parts:
+        kept = blob(part[BLOB]) if isinstance(part.get(BLOB), str) else None
+        if kept is None:
+            yield part
+        else:
+            rest = {name: value for name, value in part.items() if name != BLOB}
+            yield {**rest, "data": json.loads(kept)}
+
+
+def in_words(text: str, parts: Iterable[Part]) -> str:
+    """Add what a model should know of the parts that are no text."""
+    beside = (_words(part) for part in parts if part.get("type") in {"file", "data"})
+    return "\n\n".join(filter(None, (text, *beside)))
+
+
+def _words(part: Mapping[str, Any]) -> str:
+    if part["type"] == "file":
+        return _file(part)
+    data = json.dumps(part.get("data"), ensure_ascii=False)
+    return f"Data: {data[:_MOST_SHOWN]}" if BLOB not in part else "Data, too large to show."
+
+
+def _file(part: Mapping[str, Any]) -> str:
+    """Show a text, at least its beginning; of the rest say what it is."""
+    named, kind = part.get("name") or _NO_NAME, part.get("mime_type") or "of no named type"
+    data, where = part.get("data"), f" at {part['uri']}" if part.get("uri") else ""
+    if not isinstance(data, str):
+        return f"Attached: {named} ({kind}){where}"
+    size = len(data.rstrip("=")) * 3 // 4
+    shown = _beginning(data) if _is_text(str(kind)) else ""
+    if not shown:
+        return f"Attached: {named} ({kind}, {size} bytes)"
+    cut = ", of which this is the beginning" if len(data) > _MOST_ENCODED else ""
+    return f"Attached: {named} ({kind}, {size} bytes{cut}):\n{shown}"
+
+
+def _is_text(kind: str) -> bool:
+    plain = kind.partition(";")[0].strip().lower()
+    return plain.startswith("text/") or plain == "application/json" or plain.endswith("+json")
+
+
+def _beginning(data: str) -> str:
+    """Decode so much of it as is shown."""
+    try:
+        return b64decode(data[:_MOST_ENCODED], validate=True).decode(errors="replace")
+    except ValueError:
+        return ""

@@ -1,0 +1,103 @@
+"""One change of a task as one unit: the task, its event, its record, and who is to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from openfang.core.events import TASK_CHANGED, Record
+from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
+from openfang.storage import tasks
+
+if TYPE_CHECKING:
+    from openfang.storage.processes import Process
+    from openfang.storage.tasks import Statement
+
+Append: TypeAlias = Callable[
+    [Sequence[Record], tuple[tuple[str, Sequence[Any]], ...]], Awaitable[object]
+]
+Outbox: TypeAlias = Callable[[Task, TaskUpdate], Sequence[tuple[str, Sequence[Any]]]]
+
+_LONGEST_REASON: Final = 500
+_BAD: Final = frozenset({TaskState.FAILED, TaskState.REJECTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Writes changes. A unit that cannot be applied, since the task is another by now, fails."""
+
+    append: Append
+    process: Process
+    low_water: Callable[[], int]
+    outbox: Outbox
+    committed: Callable[[], None]
+
+    async def insert(
+        self, task: Task, body: str, message_id: str, beside: Sequence[Statement]
+    ) -> None:
+        """Keep a task that has just begun: it was submitted, and is being worked on."""
+        at, moved = task.changed_at, Moved(state=task.state, said=task.history)
+        update = TaskUpdate(task=task, what=moved, at=at, n=task.version)
+        told = self.outbox(task, update)
+        statements = (
+            *self._known(),
+            tasks.insert(task, message_id, self.process.id, body),
+            tasks.event(task.id, 1, at, TaskState.SUBMITTED),
+            tasks.event(task.id, task.version, at, task.state),
+            *beside,
+            *told,
+        )
+        await self.append([_record(task, TaskState.SUBMITTED)], statements)
+        self.process.known = True
+        if told:
+            self.committed()
+
+    async def move(self, before: Task, update: TaskUpdate, *, taken_from: str = "") -> None:
+        """Keep a change; with `taken_from` the task is ours from now on, and not that process's."""
+        after, taken = update.task, tuple["Statement", ...]()
+        if taken_from:
+            taken = (*self._known(), tasks.take_over(after.id, taken_from, self.process.id))
+        told = self.outbox(after, update)
+        statements = (*taken, *tasks.move(before, after), *told)
+        await self.append([_record(after, before.state)], statements)
+        self.process.known = self.process.known or bool(taken)
+        if told:
+            self.committed()
+
+    def _known(self) -> tuple[Statement, ...]:
+        """A task whose process nobody knows would be taken for one whose process is gone."""
+        return () if self.process.known else (self.process.begin(self.low_water()),)
+
+
+def _record(task: Task, before: TaskState) -> Record:
+    payload = {
+        "task": task.id,
+        "agent": task.agent,
+        "context": tasks.readable(task.context),
+        "from": before.value,
+        "to": task.state.value,
+    }
+    if task.state.final and task.status is not None:
+        payload["reason"] = tasks.readable(task.status.text[:_LONGEST_REASON])
+    return Record(
+        event=TASK_CHANGED,
+        level="warning" if task.state in _BAD else "info",
+        task_id=task.id,
+        payload=payload,
+        context={"caller": task.caller},
+    )
+
+
+def difference(before: Task, after: Task) -> Moved:
+    """All that happened to a task between two looks at it, as one change."""
+    said = after.history[len(before.history) :]
+    if before.status is not None and said[:1] == (before.status,):
+        said = said[1:]
+    return Moved(
+        state=after.state,
+        status=after.status,
+        said=said,
+        artifacts=after.artifacts[len(before.artifacts) :],
+        labels=after.labels,
+    )

@@ -1,0 +1,134 @@
+"""The one way in which a task changes here: in turn, all of it or nothing, then told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import anyio
+
+from openfang.core.errors import AuditUnavailable, Conflict, HomeError, NotFound
+from openfang.core.tasks import Moved, Task, TaskUpdate
+from openfang.pipeline.tasks.changes import difference
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from openfang.pipeline.tasks.changes import Changes
+    from openfang.pipeline.tasks.rooms import Room, Rooms
+    from openfang.pipeline.tasks.space import Space
+    from openfang.storage.tasks import TaskStore
+
+Decide: TypeAlias = Callable[[Task], Moved | None]
+
+_log = logging.getLogger("openfang.tasks")
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Changes tasks. What is decided is decided on the task as it is, and again if that was old."""
+
+    store: TaskStore
+    changes: Changes
+    rooms: Rooms
+    space: Space
+    now: Callable[[], int]
+
+    def stored(self, task_id: str) -> Task:
+        """Read one."""
+        found = self.store.get(task_id)
+        if found is None:
+            raise NotFound(f"No task {task_id}.", way_out="openfang a2a tasks")
+        return found
+
+    async def move(self, task_id: str, decide: Decide, *, taken_from: str = "") -> Task:
+        """Change one, and tell who watches; or leave it as it is, if that is decided."""
+        with shielded(), self.rooms.of(task_id) as room:
+            async with room.lock:
+                while True:
+                    before = room.task or self.stored(task_id)
+                    moved = decide(before)
+                    if moved is None:
+                        return before
+                    update = self._update(before, moved)
+                    try:
+                        await self.changes.move(before, update, taken_from=taken_from)
+                    except Conflict:
+                        if not self._caught_up(room, before):
+                            raise
+                    else:
+                        self._told(room, update)
+                        return update.task
+
+    def _update(self, before: Task, moved: Moved) -> TaskUpdate:
+        if not before.state.may_become(moved.state):
+            raise ended_already(before)
+        at = max(self.now(), before.changed_at)
+        after = before.moved(moved, at)
+        return TaskUpdate(task=after, what=moved, at=at, n=after.version)
+
+    def _caught_up(self, room: Room, before: Task) -> bool:
+        """Whether another process has changed it, and we know how now; who works on it hears it."""
+        after = self.stored(before.id)
+        if after.version == before.version:
+            return False
+        moved = difference(before, after)
+        update = TaskUpdate(task=after, what=moved, at=after.changed_at, n=after.version)
+        self._told(room, update)
+        if after.state.final and room.scope is not None:
+            room.scope.cancel()
+        return True
+
+    def _told(self, room: Room, update: TaskUpdate) -> None:
+        if room.speech is not None:
+            room.speech.flush()
+        if room.task is not None:
+            room.task = update.task
+        if update.task.state.final:
+            self.space.ended(update.task.caller)
+        room.tell(update)
+
+    async def insist(self, task_id: str, moved: Moved, *, taken_from: str = "") -> Task | None:
+        """Change one as soon as that can be written, unless it has ended or is somebody else's."""
+        for pause in _pauses():
+            try:
+                return await self.move(task_id, lambda _: moved, taken_from=taken_from)
+            except NotFound:
+                return None
+            except (Conflict, AuditUnavailable, HomeError) as error:
+                if isinstance(error, Conflict) and (taken_from or self._has_ended(task_id)):
+                    return None
+                _log.warning("What became of %s waits to be written: %s", task_id, error.message)
+                await anyio.sleep(pause)
+        return None
+
+    def _has_ended(self, task_id: str) -> bool:
+        task = self.store.get(task_id)
+        return task is None or task.state.final
+
+
+@contextmanager
+def shielded() -> Generator[None]:
+    """Go on to the end of it, whoever goes away meanwhile."""
+    with anyio.CancelScope(shield=True):
+        yield
+
+
+def _pauses() -> Iterator[float]:
+    pause = _FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def ended_already(task: Task) -> Conflict:
+    """A task that has ended takes nothing more."""
+    return Conflict(
+        f"The task {task.id} has ended: it is {task.state.value}.",
+        way_out="send a message without its id: it begins a new task, in the same context if named",
+    )

@@ -1,0 +1,88 @@
+"""What the end of the work makes of its task."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from openfang.core.agents import Ending
+from openfang.core.errors import (
+    AuditUnavailable,
+    CallCancelled,
+    CallRefused,
+    GuardTripped,
+    OpenFangError,
+)
+from openfang.core.tasks import Moved, TaskState
+from openfang.pipeline.tasks.parts import agent_writes, answer_in, artifacts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from openfang.core.results import Result
+
+_log = logging.getLogger("openfang.tasks")
+INTERRUPTED: Final = (
+    "The node stopped before this task had ended, and its agent cannot go on with it."
+)
+_BROKEN: Final = "Something broke while the agent was at work."
+_NO_REASON: Final = "The agent gave no reason."
+# Nothing is wrong with what was asked: at another time it would have been done.
+_BUSY: Final = (GuardTripped, AuditUnavailable)
+
+
+async def outcome(work: Callable[[], Awaitable[Result]]) -> Moved:
+    """Do the work to its end, whatever that is."""
+    try:
+        return moved_by(await work())
+    except OpenFangError as error:
+        return _moved_after(error)
+    except Exception:  # noqa: BLE001 - other people's code: one that breaks is one task that fails
+        _log.exception("The work on a task broke")
+        return ended(TaskState.FAILED, _BROKEN)
+
+
+def moved_by(result: Result) -> Moved:
+    """Read what an agent answered."""
+    if result.is_error:
+        state = TaskState.REJECTED if _is_rejection(result) else TaskState.FAILED
+        status, said = agent_writes(result.text or _NO_REASON), ()
+    else:
+        answer = answer_in(result)
+        state, status, said = TaskState.COMPLETED, None, () if answer is None else (answer,)
+    return Moved(
+        state=state,
+        status=status,
+        said=said,
+        artifacts=artifacts_in(result),
+        labels=result.labels,
+    )
+
+
+def _is_rejection(result: Result) -> bool:
+    match result.structured:
+        case {"ending": Ending.REJECTED.value}:
+            return True
+        case _:
+            return False
+
+
+def _moved_after(error: OpenFangError) -> Moved:
+    state = TaskState.FAILED
+    if isinstance(error, CallCancelled):
+        state = TaskState.CANCELED
+    elif isinstance(error, CallRefused) and not isinstance(error, _BUSY):
+        state = TaskState.REJECTED
+    return ended(state, _reason(error))
+
+
+def _reason(error: OpenFangError) -> str:
+    if not error.way_out:
+        return error.message
+    stop = "" if error.message.endswith((".", "!", "?")) else "."
+    return f"{error.message}{stop} Way out: {error.way_out}."
+
+
+def ended(state: TaskState, reason: str) -> Moved:
+    """End a task for a reason."""
+    return Moved(state=state, status=agent_writes(reason))

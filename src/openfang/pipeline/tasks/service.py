@@ -1,0 +1,276 @@
+"""Tasks: begun once, worked on here, told to whoever watches, and ended whatever happens."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import TASK_STATUS_IGNORED, to_thread
+
+from openfang.core.errors import Conflict, NotFound, SourceFailed
+from openfang.core.ids import new_id
+from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
+from openfang.pipeline.tasks.answering import Answer
+from openfang.pipeline.tasks.changes import Changes
+from openfang.pipeline.tasks.ledger import Ledger
+from openfang.pipeline.tasks.outcomes import INTERRUPTED, ended, moved_by
+from openfang.pipeline.tasks.rooms import Rooms
+from openfang.pipeline.tasks.space import Space, TaskBounds
+from openfang.pipeline.tasks.watching import Watching
+from openfang.pipeline.tasks.working import Work, Working
+from openfang.storage.processes import gone
+from openfang.storage.tasks import TaskHead, written
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+    from anyio.abc import TaskStatus
+
+    from openfang.core.results import Result
+    from openfang.core.tasks import Seen, Sent, TaskFilter, TaskMessage, TaskPage
+    from openfang.pipeline.tasks.changes import Append, Outbox
+    from openfang.storage.processes import Process
+    from openfang.storage.tasks import Statement, TaskStore
+
+__all__ = ["TaskBounds", "TaskService", "Work"]
+
+_SECOND: Final = 1_000_000_000
+
+
+def _to_nobody(task: Task, update: TaskUpdate) -> Sequence[Statement]:
+    del task, update
+    return ()
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskService:
+    """All tasks of a node. Each change is one unit: the task, its event, its record, the outbox.
+
+    `append` writes units, and `low_water` is the oldest record whose call may still be open.
+    `outbox` says what goes into the unit of a change for whoever is to be told of it; `committed`
+    is called when that is written.
+    """
+
+    store: TaskStore
+    append: Append
+    process: Process
+    low_water: Callable[[], int]
+    now: Callable[[], int] = time.time_ns
+    bounds: Callable[[], TaskBounds] = TaskBounds
+    outbox: Outbox = _to_nobody
+    committed: Callable[[], None] = _nothing
+    _rooms: Rooms = field(init=False, default_factory=Rooms)
+    _space: Space = field(init=False)
+    _changes: Changes = field(init=False)
+    _ledger: Ledger = field(init=False)
+    _working: Working = field(init=False)
+    _watching: Watching = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._space = Space(self.store)
+        self._changes = Changes(
+            append=self.append,
+            process=self.process,
+            low_water=self.low_water,
+            outbox=self.outbox,
+            committed=self.committed,
+        )
+        self._ledger = Ledger(
+            store=self.store,
+            changes=self._changes,
+            rooms=self._rooms,
+            space=self._space,
+            now=self.now,
+        )
+        self._working = Working(self._ledger)
+        self._watching = Watching(self._ledger, self.process)
+
+    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+        """Own the works. When this is cancelled they are interrupted, and nobody waits for them."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._working.group = group
+                task_status.started()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    self._working.group = None
+        finally:
+            for room in self._rooms:
+                room.end(_stopped())
+
+    async def begin(  # noqa: PLR0913 - all that a task is made of, each by its name
+        self,
+        sent: Sent,
+        *,
+        caller: str,
+        context: str,
+        session: str,
+        work: Work,
+        statements: Sequence[Statement] = (),
+        task_id: str = "",
+    ) -> Task:
+        """Keep a task with the statements that belong to it, and begin the work on it.
+
+        A message that has begun one is not taken again: that task is the answer.
+        """
+        self._working.check()
+        now = self.now()
+        task = Task(
+            id=task_id or new_id("task"),
+            agent=sent.agent,
+            caller=caller,
+            context=context,
+            session=session,
+            state=TaskState.WORKING,
+            history=(sent.message,),
+            metadata=sent.metadata,
+            version=2,
+            created_at=now,
+            changed_at=now,
+        )
+        return await self._working.to_its_end(
+            partial(self._begun, task, sent.message.id, statements, work)
+        )
+
+    async def _begun(
+        self, task: Task, message_id: str, statements: Sequence[Statement], work: Work
+    ) -> Task:
+        body = written(task)
+        place = self._space.take(task.caller, len(body), self.bounds())
+        try:
+            await self._changes.insert(task, body, message_id, (*place.statements, *statements))
+        except Conflict:
+            self._space.forget(place)
+            known = self.known(task.caller, task.agent, message_id)
+            if known is None:
+                raise
+            return known
+        except BaseException:
+            self._space.forget(place)
+            raise
+        self._space.written(place)
+        self._working.start(task, work)
+        return task
+
+    def known(self, caller: str, agent: str, message_id: str) -> Task | None:
+        """Find the task that a message of this caller to this agent has begun."""
+        return self.store.of_message(caller, agent, message_id)
+
+    def find(self, task_id: str, caller: str | None = None) -> Task | None:
+        """Find one: of this caller, or anybody's."""
+        found = self._rooms.task(task_id) or self.store.get(task_id)
+        return found if found is None or caller in {None, found.caller} else None
+
+    def head(self, task_id: str) -> TaskHead | None:
+        """Tell whose one is, without all that it holds."""
+        task = self._rooms.task(task_id)
+        if task is not None:
+            return TaskHead(task.agent, task.caller, task.state)
+        return self.store.head(task_id)
+
+    def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
+        """List those of this caller, or everybody's."""
+        return self.store.page(caller, wanted)
+
+    def states(self, task_id: str) -> Sequence[tuple[int, int, TaskState]]:
+        """Tell the states that one went through: number, time, state."""
+        return self.store.states(task_id)
+
+    async def answer(self, task_id: str, message: TaskMessage) -> Task:
+        """Give a task what it waits for; the same message again changes nothing."""
+        return await self._working.to_its_end(partial(self._answered, task_id, message))
+
+    async def _answered(self, task_id: str, message: TaskMessage) -> Task:
+        with self._rooms.of(task_id) as room:
+            answer = Answer(room, message)
+            task = await self._ledger.move(task_id, answer.decide)
+            answer.give()
+            return task
+
+    async def cancel(self, task_id: str) -> Task:
+        """End one, then the work on it: what that still brings changes nothing."""
+        canceled = Moved(state=TaskState.CANCELED)
+        return await self._working.to_its_end(partial(self._ended, task_id, lambda _: canceled))
+
+    async def _ended(self, task_id: str, decide: Callable[[Task], Moved]) -> Task:
+        with self._rooms.of(task_id) as room:
+            task = await self._ledger.move(task_id, decide)
+            if room.scope is not None:
+                room.scope.cancel()
+            return task
+
+    def watch(self, task_id: str) -> AsyncGenerator[Seen]:
+        """Tell one as it is, then all that happens to it, until it has ended."""
+        return self._watching.watch(task_id)
+
+    async def settled(self, task_id: str) -> Task:
+        """Wait until one has ended, or waits for its caller."""
+        async with aclosing(self.watch(task_id)) as watched:
+            async for seen in watched:
+                task = seen.task if isinstance(seen, TaskUpdate) else seen
+                if task.state.resting:
+                    return task
+        raise _stopped()
+
+    async def recover(
+        self, resumable: Mapping[str, Work], ended_as: Callable[[str], Result | None]
+    ) -> None:
+        """See to the tasks whose processes are gone: go on with them, or end them.
+
+        `ended_as` gives what the agent had answered, if it had and only the task did not know.
+        """
+        unfinished = self.store.unfinished()
+        others = {process for _, process in unfinished} - {self.process.id}
+        dead = await to_thread.run_sync(gone, self.process.folder, others)
+        for task_id, process in unfinished:
+            if process in dead and task_id in resumable:
+                await self._taken_over(task_id, process, resumable[task_id])
+            elif process in dead:
+                await self._ledger.insist(task_id, _left(ended_as(task_id)), taken_from=process)
+        self._watching.recovered = True
+
+    async def _taken_over(self, task_id: str, process: str, work: Work) -> None:
+        """Go on with a task, unless somebody else was faster."""
+        working = Moved(state=TaskState.WORKING)
+        task = await self._ledger.insist(task_id, working, taken_from=process)
+        if task is not None:
+            self._working.start(task, work)
+
+    async def expire(self, now: int) -> int:
+        """Give up those to which nothing has happened for too long; returns when to ask again."""
+        seconds = self.bounds().stuck_seconds
+        limit = int(seconds * _SECOND)
+        for task_id in self.store.stuck(now - limit):
+            try:
+                await self._ended(task_id, lambda task: _expired(task, now - limit, seconds))
+            except (Conflict, NotFound):
+                continue
+        oldest = self.store.longest_unchanged()
+        return max(min(now if oldest is None else oldest, now) + limit, now + _SECOND)
+
+
+def _left(result: Result | None) -> Moved:
+    return ended(TaskState.FAILED, INTERRUPTED) if result is None else moved_by(result)
+
+
+def _expired(task: Task, before: int, seconds: float) -> Moved:
+    if task.changed_at > before:
+        raise Conflict(f"The task {task.id} has changed meanwhile.")
+    hours = f"{seconds / 3600:g} h"
+    return ended(TaskState.FAILED, f"The task expired: nothing happened to it for {hours}.")
+
+
+def _stopped() -> SourceFailed:
+    return SourceFailed(
+        "The node stopped while the task was under way.",
+        way_out="ask for the task again when it is back",
+    )

@@ -1,0 +1,142 @@
+"""Works on tasks: each in its own scope, so that one can be ended without the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import anyio
+from anyio import get_cancelled_exc_class
+
+from openfang.core.clients import Client, client_key
+from openfang.core.errors import Conflict, OpenFangError, Rejected
+from openfang.core.progress import Listener
+from openfang.core.results import Result
+from openfang.core.tasks import Moved, Spoken, TaskState, TaskUpdate
+from openfang.pipeline.tasks.client import TaskClient
+from openfang.pipeline.tasks.forms import question_of
+from openfang.pipeline.tasks.ledger import shielded
+from openfang.pipeline.tasks.outcomes import outcome
+from openfang.pipeline.tasks.rooms import Question
+from openfang.pipeline.tasks.telling import Speech
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anyio.abc import TaskGroup
+
+    from openfang.core.tasks import Task
+    from openfang.pipeline.tasks.ledger import Ledger
+    from openfang.pipeline.tasks.rooms import Room
+
+Work: TypeAlias = Callable[[Client, Listener], Awaitable[Result]]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Working:
+    """The works of this process, in the task group that it is given while the node serves."""
+
+    ledger: Ledger
+    group: TaskGroup | None = field(init=False, default=None)
+
+    def check(self) -> None:
+        """Refuse what could not be worked on."""
+        if self.group is None:
+            raise Rejected(
+                "The node is not taking tasks: it starts or stops.",
+                status=503,
+                rule="not_serving",
+                way_out="send it again in a moment",
+            )
+
+    async def to_its_end(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Make a change, and all that follows from it, even if whoever asked for it goes away.
+
+        An edge ends a request by cancelling its task, which no scope keeps off: so the change is
+        made in a task of the group's.
+        """
+        if self.group is None:
+            return await _kept(change)
+        made = asyncio.get_running_loop().create_future()
+        self.group.start_soon(_made, change, made)
+        with shielded():
+            return await made
+
+    def start(self, task: Task, work: Work) -> None:
+        """Begin to work on a task. If the node stops this moment, the next start goes on."""
+        if self.group is None:
+            return
+        room = self.ledger.rooms.of(task.id)
+        room.enter()
+        room.task, room.scope = task, anyio.CancelScope()
+        room.speech = Speech(partial(self._spoken, room))
+        self.group.start_soon(self._to_its_end, room, task, work)
+
+    def _spoken(self, room: Room, spoken: Spoken) -> None:
+        if room.task is not None and not room.task.state.final:
+            room.tell(TaskUpdate(task=room.task, what=spoken, at=self.ledger.now()))
+
+    async def _to_its_end(self, room: Room, task: Task, work: Work) -> None:
+        scope, speech = room.scope, room.speech
+        assert scope is not None  # noqa: S101 - as `start` left it
+        assert speech is not None  # noqa: S101 - as `start` left it
+        put = partial(self._put, room, task.id)
+        client = TaskClient(key=client_key(task.caller), connection=task.id, put=put)
+        try:
+            with scope:
+                moved = await outcome(lambda: work(client, speech))
+                await self.ledger.insist(task.id, moved)
+        finally:
+            room.task = room.scope = room.speech = None
+            room.leave()
+
+    async def _put(self, room: Room, task_id: str, form: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Let the task wait for its caller, and then give what they say."""
+        question = room.question = Question(form)
+        asked = Moved(state=TaskState.INPUT_REQUIRED, status=question_of(form))
+        try:
+            await self.ledger.move(task_id, lambda _: asked)
+            await question.answered.wait()
+        except get_cancelled_exc_class():
+            await self._take_back(room, task_id, question)
+            raise
+        finally:
+            room.question = None
+        return question.content or {}
+
+    async def _take_back(self, room: Room, task_id: str, question: Question) -> None:
+        """Let the task wait no longer for what nobody asks: who asked had no more time for it."""
+        if room.scope is None or room.scope.cancel_called or question.content is not None:
+            return
+        with suppress(OpenFangError):  # it went on meanwhile, or its end will be written later
+            await self.ledger.move(task_id, _back_at_work)
+
+
+async def _kept(change: Callable[[], Awaitable[T]]) -> T:
+    with shielded():
+        return await change()
+
+
+async def _made(change: Callable[[], Awaitable[T]], made: asyncio.Future[T]) -> None:
+    """Make a change for whoever waits for it, if they still do."""
+    try:
+        result = await _kept(change)
+    except Exception as error:  # noqa: BLE001 - it is raised where the change is waited for
+        if not made.done():
+            made.set_exception(error)
+    else:
+        if not made.done():
+            made.set_result(result)
+    finally:
+        made.cancel()
+
+
+def _back_at_work(task: Task) -> Moved:
+    if not task.state.waiting:
+        raise Conflict(f"The task {task.id} is {task.state.value}.")
+    return Moved(state=TaskState.WORKING)

@@ -1,0 +1,372 @@
+"""Tasks as rows: what was said in each and what came out of it, and the states it went through."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import orjson
+
+from openfang.core.errors import Rejected
+from openfang.core.labels import Labels
+from openfang.core.tasks import (
+    MOST_TASKS,
+    Role,
+    Task,
+    TaskArtifact,
+    TaskMessage,
+    TaskPage,
+    TaskState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from openfang.core.tasks import TaskFilter
+    from openfang.storage.database import Database
+
+Statement = tuple[str, "Sequence[Any]"]
+_COLUMNS: Final = (
+    "id, agent, caller, context, session, state, version, labels, body, created_at, changed_at"
+)
+_CURSOR: Final = re.compile(r"\A[0-7][0-9a-f]{15}-task_[0-9a-f]{32}\Z")
+_CHARACTERS_AT_ONCE: Final = 1_000_000
+_DEEPEST: Final = 100
+_MOST_BITS: Final = 63
+
+
+class TaskHead(NamedTuple):
+    """Whose a task is, and how far it has got."""
+
+    agent: str
+    caller: str
+    state: TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStore:
+    """Reads tasks; the statements below change them."""
+
+    database: Database
+
+    def get(self, task_id: str) -> Task | None:
+        """Find one."""
+        found = self._select("id = ?", (task_id,))
+        return found[0] if found else None
+
+    def of_message(self, caller: str, agent: str, message_id: str) -> Task | None:
+        """Find the one that this message of this caller began."""
+        if not message_id:
+            return None
+        where = "caller = ? AND agent = ? AND message = ? AND message <> ''"
+        found = self._select(where, (caller, agent, readable(message_id)))
+        return found[0] if found else None
+
+    def head(self, task_id: str) -> TaskHead | None:
+        """Tell whose one is, without all that it holds."""
+        sql = "SELECT agent, caller, state FROM tasks WHERE id = ?"
+        rows = self.database.read(sql, (task_id,))
+        return TaskHead(rows[0][0], rows[0][1], TaskState(rows[0][2])) if rows else None
+
+    def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
+        """List those of one caller, or everybody's: the last changed first, behind a cursor.
+
+        A page of long ones is shorter than it may be.
+        """
+        conditions, parameters = _wanted(caller, wanted)
+        where = " AND ".join(conditions)
+        count = f"SELECT COUNT(*) FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
+        total = self.database.read(count, parameters)[0][0]
+        if wanted.after:
+            where += " AND (changed_at, id) < (?, ?)"
+            parameters += _place(wanted.after)
+        limit = max(1, min(wanted.limit, MOST_TASKS))
+        sql = (
+            f"SELECT {_COLUMNS} FROM tasks WHERE {where} "  # noqa: S608 - constants and marks
+            "ORDER BY changed_at DESC, id DESC LIMIT ?"
+        )
+        found = self.database.read(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
+        tasks = [_task(row) for row in found[:limit]]
+        more = len(found) > limit or _size(found) > _CHARACTERS_AT_ONCE
+        return TaskPage(tasks=tasks, total=total, after=_cursor(tasks[-1]) if more else "")
+
+    def unfinished(self) -> list[tuple[str, str]]:
+        """Name those that have not ended, oldest first, each with the process that it is in."""
+        rows = self.database.read("SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq")
+        return [(task, process) for task, process in rows]
+
+    def stuck(self, before: int) -> list[str]:
+        """Name those that have not ended, and did not change since then."""
+        sql = "SELECT id FROM tasks WHERE final = 0 AND changed_at <= ? ORDER BY seq"
+        return [row[0] for row in self.database.read(sql, (before,))]
+
+    def longest_unchanged(self) -> int | None:
+        """When anything last happened to the one of them to which nothing has for longest."""
+        return self.database.read("SELECT MIN(changed_at) FROM tasks WHERE final = 0")[0][0]
+
+    def process(self, task_id: str) -> str:
+        """Name the process that it is in, or was."""
+        rows = self.database.read("SELECT process FROM tasks WHERE id = ?", (task_id,))
+        return rows[0][0] if rows else ""
+
+    def counts(self) -> tuple[int, int]:
+        """Count them: all, and those that have ended."""
+        sql = "SELECT COUNT(*), COALESCE(SUM(final), 0) FROM tasks"
+        return self.database.read(sql)[0][:2]
+
+    def size(self) -> int:
+        """How long all of them are together."""
+        return self.database.read("SELECT COALESCE(SUM(size), 0) FROM tasks")[0][0]
+
+    def under_way(self) -> list[tuple[str, int, int]]:
+        """Tell who has tasks that have not ended, how many, and how long they are together."""
+        sql = "SELECT caller, COUNT(*), SUM(size) FROM tasks WHERE final = 0 GROUP BY caller"
+        return [(caller, count, size) for caller, count, size in self.database.read(sql)]
+
+    def oldest(self, most: int) -> list[int]:
+        """Tell how long those are that would go first."""
+        return [size for (size,) in self.database.read(f"SELECT size {_OLDEST}", (most,))]
+
+    def states(self, task_id: str) -> list[tuple[int, int, TaskState]]:
+        """Tell the states that it went through: number, time, state."""
+        sql = "SELECT n, at, state FROM task_events WHERE task = ? ORDER BY n"
+        return [(n, at, TaskState(state)) for n, at, state in self.database.read(sql, (task_id,))]
+
+    def _select(self, where: str, parameters: Sequence[Any]) -> list[Task]:
+        sql = f"SELECT {_COLUMNS} FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
+        return [_task(row) for row in self.database.read(sql, parameters)]
+
+
+def _wanted(caller: str | None, wanted: TaskFilter) -> tuple[list[str], list[Any]]:
+    """Conditions, and what stands for their marks."""
+    choice = {
+        "caller = ?": caller,
+        "agent = ?": wanted.agent or None,
+        "context = ?": readable(wanted.context) or None,
+        "state = ?": wanted.state and wanted.state.value,
+        "changed_at >= ?": wanted.since,
+    }
+    kept = {condition: value for condition, value in choice.items() if value is not None}
+    return ["1 = 1", *kept], list(kept.values())
+
+
+def _cursor(task: Task) -> str:
+    return f"{task.changed_at:016x}-{task.id}"
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    if not _CURSOR.match(cursor):
+        raise Rejected(
+            f"{cursor[:100]!r} is not where a list of tasks goes on.",
+            status=400,
+            rule="query",
+            way_out="pass what the page before says, or leave it out",
+        )
+    moment, _, task_id = cursor.partition("-")
+    return int(moment, 16), task_id
+
+
+def _size(rows: Sequence[tuple[Any, ...]]) -> int:
+    return sum(len(value) for row in rows for value in row if isinstance(value, str))
+
+
+def insert(task: Task, message_id: str, process: str, body: str = "") -> Statement:
+    """Keep a new task. The unit fails if that message of that caller has begun one already.
+
+    `body` is what it holds, if that is written already.
+    """
+    columns = f"{_COLUMNS}, message, final, process, size"
+    marks, body = ", ".join("?" * 15), body or written(task)
+    return f"INSERT INTO tasks ({columns}) VALUES ({marks})", (  # noqa: S608 - constants and marks
+        task.id,
+        task.agent,
+        task.caller,
+        readable(task.context),
+        task.session,
+        task.state.value,
+        task.version,
+        int(task.labels),
+        body,
+        task.created_at,
+        task.changed_at,
+        readable(message_id),
+        int(task.state.final),
+        process,
+        len(body),
+    )
+
+
+def event(task_id: str, n: int, at: int, state: TaskState) -> Statement:
+    """Keep that it came into a state. If that is not what happened to it last the unit fails."""
+    sql = (
+        "INSERT INTO task_events (task, n, at, state) "
+        "VALUES (?, (SELECT ? FROM tasks WHERE id = ? AND version >= ?), ?, ?)"
+    )
+    return sql, (task_id, n, task_id, n, at, state.value)
+
+
+def move(before: Task, after: Task) -> tuple[Statement, ...]:
+    """Change a task as it was known. If it is another by now, or gone, the unit fails."""
+    sql = (
+        "UPDATE tasks SET state = ?, final = ?, labels = ?, body = ?, size = ?, changed_at = ?, "
+        "version = CASE WHEN version = ? AND final = 0 THEN ? END WHERE id = ?"
+    )
+    body = written(after)
+    parameters = (
+        after.state.value,
+        int(after.state.final),
+        int(after.labels),
+        body,
+        len(body),
+        after.changed_at,
+        before.version,
+        after.version,
+        after.id,
+    )
+    return (sql, parameters), event(after.id, after.version, after.changed_at, after.state)
+
+
+def take_over(task_id: str, process: str, by: str) -> Statement:
+    """Take a task from a process that is gone. If somebody else was faster the unit fails."""
+    sql = "UPDATE tasks SET process = CASE WHEN process = ? AND final = 0 THEN ? END WHERE id = ?"
+    return sql, (process, by, task_id)
+
+
+def evict(count: int) -> tuple[Statement, ...]:
+    """Delete so many of those that have ended, the oldest first, with all that belongs to them.
+
+    Those of which somebody is still to be told go last; their notices stay, to be given up.
+    """
+    return (_GOES, (count,)), *((sql, ()) for sql in _EVICT)
+
+
+_OLDEST: Final = (
+    "FROM (SELECT id, seq, size FROM tasks WHERE final = 1 ORDER BY seq LIMIT 1000) AS ended "
+    "ORDER BY EXISTS (SELECT 1 FROM timers WHERE kind = 'push' AND subject = ended.id), seq LIMIT ?"
+)
+# What goes is marked first, in the same unit, so that it is looked for once.
+_GOES: Final = f"UPDATE tasks SET final = 2 WHERE id IN (SELECT id {_OLDEST})"  # noqa: S608 - constants
+_GOING: Final = "SELECT id FROM tasks WHERE final = 2"
+# A conversation that was made for a task and that nobody has gone on with is nothing without it.
+# Its runs stay for now: budgets count what was used in the last hour.
+_ALONE: Final = (
+    "SELECT session FROM tasks WHERE final = 2 AND context = session "
+    "AND NOT EXISTS (SELECT 1 FROM tasks AS more WHERE more.session = tasks.session "
+    "AND more.final < 2) AND NOT EXISTS (SELECT 1 FROM agent_runs AS run "
+    "WHERE run.session = tasks.session AND (run.state = 'running' OR run.task = ''))"
+)
+_EVICT: Final = (
+    f"DELETE FROM task_events WHERE task IN ({_GOING})",  # noqa: S608 - constants
+    f"DELETE FROM pushes WHERE task IN ({_GOING})",  # noqa: S608 - constants
+    f"DELETE FROM turns WHERE session IN ({_ALONE})",  # noqa: S608 - constants
+    f"DELETE FROM sessions WHERE id IN ({_ALONE})",  # noqa: S608 - constants
+    "DELETE FROM tasks WHERE final = 2",
+)
+
+
+def readable(text: str) -> str:
+    """The text, with a mark for what is no character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def written(task: Task) -> str:
+    """Write what a task holds as JSON; what JSON has no word for is replaced, never left out."""
+    body: dict[str, Any] = {"history": [_message_body(one) for one in task.history]}
+    if task.status is not None:
+        body["status"] = _message_body(task.status)
+    if task.artifacts:
+        body["artifacts"] = [_artifact_body(one) for one in task.artifacts]
+    if task.metadata:
+        body["metadata"] = dict(task.metadata)
+    try:
+        return orjson.dumps(body).decode()
+    except TypeError:
+        return orjson.dumps(_mended(body, 0)).decode()
+
+
+def _mended(value: object, depth: int) -> object:
+    if depth > _DEEPEST:
+        return {"unreadable": "nested too deeply"}
+    match value:
+        case bool() | None | float():
+            return value
+        case int() if value.bit_length() <= _MOST_BITS:
+            return value
+        case dict():
+            items = cast("dict[object, object]", value).items()
+            return {readable(str(name)): _mended(inner, depth + 1) for name, inner in items}
+        case list() | tuple():
+            return [_mended(inner, depth + 1) for inner in cast("list[object]", value)]
+        case _:
+            return readable(str(value))
+
+
+def _message_body(message: TaskMessage) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": message.id,
+        "role": message.role.value,
+        "parts": [dict(part) for part in message.parts],
+    }
+    if message.metadata:
+        body["metadata"] = dict(message.metadata)
+    if message.extensions:
+        body["extensions"] = list(message.extensions)
+    if message.references:
+        body["references"] = list(message.references)
+    return body
+
+
+def _artifact_body(artifact: TaskArtifact) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": artifact.id,
+        "name": artifact.name,
+        "parts": [dict(part) for part in artifact.parts],
+    }
+    if artifact.description:
+        body["description"] = artifact.description
+    if artifact.metadata:
+        body["metadata"] = dict(artifact.metadata)
+    return body
+
+
+def _task(row: tuple[Any, ...]) -> Task:
+    body = orjson.loads(row[8])
+    status = body.get("status")
+    return Task(
+        id=row[0],
+        agent=row[1],
+        caller=row[2],
+        context=row[3],
+        session=row[4],
+        state=TaskState(row[5]),
+        version=row[6],
+        labels=Labels(row[7]),
+        status=None if status is None else _message(status),
+        history=tuple(_message(one) for one in body["history"]),
+        artifacts=tuple(_artifact(one) for one in body.get("artifacts", ())),
+        metadata=body.get("metadata", {}),
+        created_at=row[9],
+        changed_at=row[10],
+    )
+
+
+def _message(body: Mapping[str, Any]) -> TaskMessage:
+    return TaskMessage(
+        id=body["id"],
+        role=Role(body["role"]),
+        parts=tuple(body["parts"]),
+        metadata=body.get("metadata", {}),
+        extensions=tuple(body.get("extensions", ())),
+        references=tuple(body.get("references", ())),
+    )
+
+
+def _artifact(body: Mapping[str, Any]) -> TaskArtifact:
+    return TaskArtifact(
+        id=body["id"],
+        name=body["name"],
+        parts=tuple(body["parts"]),
+        description=body.get("description", ""),
+        metadata=body.get("metadata", {}),
+    )
