@@ -70,10 +70,16 @@ _ISSUER_KEYS = {
     "required_scopes": "test_a_token_must_have_every_scope_that_is_required",
     "grants": "test_a_scope_opens_the_tools_that_are_granted_to_it",
 }
+_A2A_SERVED = {
+    "enabled": "test_until_it_is_enabled_nothing_of_it_is_there",
+    "listen_path": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
+    "primary_agent": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
+    "card": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
+    "publish": "test_the_operator_publishes_more_cards",
+}
 _A2A_KEYS = (
-    "enabled", "listen_path", "primary_agent", "max_tasks", "card", "external_agents[].name",
-    "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
-    "push.allow_private",
+    "max_tasks", "external_agents[].name", "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
+    "external_agents[].trust", "push.allow_private",
 )  # fmt: skip
 _TOOLSET_KEYS = {
     "servers": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
@@ -100,6 +106,7 @@ BEHAVIOUR: dict[str, str] = {
     "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
     "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
     **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
+    **{f"a2a.{key}": f"tests/edges/a2a/test_edge.py::{one}" for key, one in _A2A_SERVED.items()},
     **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.burst": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.config.test_manifests import put
 
-from openfang.config.manifests import check_manifests, load_manifests
-from openfang.core.errors import ConfigError
+from openfang.config.manifests import check_manifests, read_manifests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,12 +104,13 @@ def test_a_mistake_names_file_line_key_and_what_was_expected(
     assert mistake.message in problem.message
 
 
-def test_a_mistake_stops_the_load_with_every_mistake_of_every_agent(home: Path) -> None:
+def test_every_mistake_of_every_agent_is_named_and_the_others_are_read(home: Path) -> None:
     put(home, "name = 5\nversion = 1", "a")
     put(home, "{", "b", "agent.json")
-    with pytest.raises(ConfigError) as raised:
-        load_manifests(home)
-    assert [line.split(": ")[0] for line in raised.value.message.splitlines()] == [
+    put(home, 'name = "c"', "c")
+    manifests, problems = read_manifests(home)
+    assert list(manifests) == ["c"]
+    assert [str(problem).split(": ")[0] for problem in problems] == [
         "agents/a/agent.toml:1",
         "agents/a/agent.toml:2",
         "agents/b/agent.json:1:2",

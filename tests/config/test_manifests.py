@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from openfang.config.load import check
 from openfang.config.manifest_models import Manifest
 from openfang.config.manifest_parts import MIB, Schedule
-from openfang.config.manifests import check_manifests, load_manifests
+from openfang.config.manifests import check_manifests, read_manifests
 from openfang.config.profiles import PROFILES
 from openfang.core.calls import EVERYTHING, Grants
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 pytestmark = pytest.mark.requirement("C2.4", "C2.6", "C6.1")
 
@@ -29,25 +32,31 @@ def put(home: Path, text: str, agent: str = "coder", file: str = "agent.toml") -
     return path
 
 
+def loaded(home: Path) -> Mapping[str, Manifest]:
+    manifests, problems = read_manifests(home)
+    assert problems == ()
+    return manifests
+
+
 def toml(home: Path, text: str = "") -> Manifest:
     put(home, f'name = "coder"\n{text}')
-    return load_manifests(home)["coder"]
+    return loaded(home)["coder"]
 
 
 def starry(home: Path, **sections: Any) -> Manifest:
     put(home, json.dumps({"identity": {"id": "coder"}, **sections}), file="agent.json")
-    return load_manifests(home)["coder"]
+    return loaded(home)["coder"]
 
 
 # What loads
 
 
 def test_a_home_without_agents_has_none(home: Path) -> None:
-    assert load_manifests(home) == {}
+    assert loaded(home) == {}
     (home / "agents").mkdir(parents=True)
     (home / "agents/README.md").write_text("files beside agents are none")
     (home / "agents/.git").mkdir()
-    assert load_manifests(home) == {}
+    assert loaded(home) == {}
 
 
 def test_the_smallest_manifest_is_a_name_and_means_the_defaults(home: Path) -> None:
@@ -57,7 +66,7 @@ def test_the_smallest_manifest_is_a_name_and_means_the_defaults(home: Path) -> N
 def test_every_agent_is_loaded_by_its_name(home: Path) -> None:
     put(home, 'name = "b"', "b")
     put(home, '{"identity": {"id": "a"}}', "a", "agent.json")
-    assert list(load_manifests(home)) == ["a", "b"]
+    assert list(loaded(home)) == ["a", "b"]
 
 
 @pytest.mark.requirement("C2.7")
@@ -65,7 +74,7 @@ def test_the_fragment_of_the_seed_loads_with_its_comments(home: Path) -> None:
     fragment = (SEEDS / "004-02-document.json").read_text("utf-8")
     assert "//" in fragment
     put(home, f'{{"identity": {{"id": "coder"}},\n{fragment}}}', file="agent.json")
-    mcp = load_manifests(home)["coder"].mcp
+    mcp = loaded(home)["coder"].mcp
     assert mcp.expose_tools == ("fs:read_file", "git:status")
     assert mcp.private_tools == ("admin:reset",)
     assert mcp.expose_resources == ()

@@ -129,6 +129,7 @@ MISTAKES = {
     ),
     "a bool is no number": Mistake("[limits]\nburst = true", 2, "limits.burst", "expected a whole number, got true"),
     "a float is no whole number": Mistake("[a2a]\nmax_tasks = 1.0", 2, "a2a.max_tasks", "expected a whole number, got 1.0"),
+    "a path that is taken": Mistake('[a2a]\nlisten_path = "/api/a2a"', 2, "a2a.listen_path", 'expected a path that nothing else is served at, got "/api/a2a"'),
     "not a number": Mistake("[tools]\ntimeout_secs = nan", 2, "tools.timeout_secs", "expected a number that is finite, got nan"),
     "without end": Mistake("[guard]\ndeadline_secs = inf", 2, "guard.deadline_secs", "expected a number that is finite, got inf"),
     "too much": Mistake("[guard]\nmax_depth = 65", 2, "guard.max_depth", "expected a whole number of at most 64, got 65"),

@@ -61,6 +61,7 @@ def test_no_secret_is_shown_and_every_one_is_marked(folder: Path) -> None:
             "url": "https://***@peer.example.com",
             "auth": "***",
             "allow_private": False,
+            "trust": "low",
         }
     ]
     remote, local = shown["mcp_servers"]

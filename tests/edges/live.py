@@ -179,6 +179,7 @@ async def live(
         )
         admin = await to_thread.run_sync(credential, app.parts.home, environ)
         stop, ended, ready, listener = anyio.Event(), anyio.Event(), anyio.Event(), listen(host, 0)
+        app.parts.address = "http://{}:{}".format(*listener.address)
         served, crowd = build_server(app.parts, stop, environ), Crowd(limits)
         served.telemetry.reads(http_connections=lambda: len(crowd.connections))
 

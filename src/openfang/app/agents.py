@@ -20,6 +20,7 @@ from openfang.agents.sessions import StoredSessions
 from openfang.agents.source import AgentSource
 from openfang.agents.spec import AgentSpec, Exports, Mind, Program, Takes
 from openfang.agents.takes import untaken
+from openfang.app.a2a.operations import operate
 from openfang.app.cards import PLANNER, card, open_card
 from openfang.app.clients import client_known
 from openfang.app.confine import Confiner
@@ -55,13 +56,17 @@ Signature: TypeAlias = tuple[tuple[str, int, int], ...]
 
 @dataclass(slots=True, kw_only=True)
 class Agents:
-    """Keeps one source for each agent; a manifest that is wrong leaves the others alone."""
+    """Keeps one source for each agent; a manifest that is wrong leaves the others alone.
+
+    `first` is the first by name of those with a manifest.
+    """
 
     parts: Parts
     sessions: StoredSessions
     programs: CodePrograms
     running: dict[str, AgentSource] = field(default_factory=dict[str, AgentSource])
     problems: tuple[Problem, ...] = ()
+    first: str | None = None
     guests: Guests = field(init=False)
     resuming: Resuming = field(init=False)
     _written: Mapping[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
@@ -86,8 +91,12 @@ class Agents:
         """Go on with what a process of this home began and did not end; a command does not."""
         await self.resumes.wait()
         await self.ready.wait()
-        for one in await self.sessions.interrupted():
-            group.start_soon(self.resuming.resume, one)
+        found = await self.sessions.interrupted()
+        for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
+        await self.parts.tasks.recover(for_tasks, self.resuming.ended)
+        for one in found:
+            if not one.task:
+                group.start_soon(self.resuming.resume, one)
 
     async def _watch(self) -> None:
         seen: tuple[Signature, AgentsConfig] | None = None
@@ -131,6 +140,7 @@ class Agents:
                 self.parts.remove(Kind.AGENT, name)
         for name, spec in wanted.items():
             self._put(name, spec)
+        self.first = min(self._written, default=None)
         reentrant = frozenset(spec.id for spec in wanted.values() if spec.allow_reentry)
         self.parts.pipeline.guards.chains.reenter(reentrant)
 
@@ -154,13 +164,14 @@ class Agents:
 
     def known(self, caller: Caller) -> list[Mapping[str, Any]]:
         """Describe the agents that a caller may call, as everybody sees them."""
-        return [open_card(spec) for spec in self._seen_by(caller)]
+        return [open_card(spec) for spec in self.seen_by(caller)]
 
     def cards(self, caller: Caller) -> list[Mapping[str, Any]]:
         """Describe the agents that a caller may call, whole."""
-        return [card(spec, self.programs.layers(spec.name)) for spec in self._seen_by(caller)]
+        return [card(spec, self.programs.layers(spec.name)) for spec in self.seen_by(caller)]
 
-    def _seen_by(self, caller: Caller) -> list[AgentSpec]:
+    def seen_by(self, caller: Caller) -> list[AgentSpec]:
+        """Give the agents that a caller may call, by name."""
         visible = {tool.name for tool in self.parts.catalog.list(caller, kind=Kind.AGENT)}
         return [one.spec for name, one in sorted(self.running.items()) if name in visible]
 
@@ -207,7 +218,14 @@ class Agents:
             spent=lambda spec: self.sessions.used(self.guests.family(spec)),
             interrupted=self.resuming.interrupted,
             client_known=partial(client_known, parts),
+            blob=self._blob,
+            operate=partial(operate, parts),
+            ending=lambda: parts.ending,
         )
+
+    def _blob(self, call: Call, blob: str) -> bytes | None:
+        found = self.parts.blobs.get(blob, call.caller.id, self.parts.clock.time_ns())
+        return found[0] if found else None
 
     def _tools(self, caller: Caller) -> Sequence[Tool]:
         return self.parts.catalog.list(caller)

@@ -11,7 +11,7 @@ import orjson
 from openfang.app.problems import read_failure, read_problem
 from openfang.core.errors import InvalidArguments
 from openfang.core.telling import read_told
-from openfang.host.loopback import DaemonUnreachable, Reply
+from openfang.host.loopback import MOST_BYTES, DaemonUnreachable, Reply
 from openfang.protocols.mcp.sse import EventReader
 from openfang.version import __version__
 
@@ -121,6 +121,25 @@ class Asking:
                 with self._understood():
                     value = read(orjson.loads(line))
                 yield value
+
+    async def events(self, path: str, read: Callable[[str, Any], T]) -> AsyncGenerator[T]:
+        """Read events as they come, by name and body; what is wrong in the middle is raised."""
+        reader = EventReader(MOST_BYTES)
+        async with self._streamed(path) as chunks:
+            async for chunk in chunks:
+                with self._understood():
+                    events = reader.feed(chunk)
+                for event in events:
+                    if event.name in _ENDINGS:
+                        self._checked(self._read_ending(event))
+                        return
+                    with self._understood():
+                        value = read(event.name, orjson.loads(event.data))
+                    yield value
+
+    def _read_ending(self, event: Event) -> Reply:
+        with self._understood():
+            return _ended(_OK.start, event)
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes]:
         """Read an answer as it comes."""

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter, Lock
 
+from openfang.app.a2a.push import Pushes
+from openfang.app.a2a.targets import Targets
 from openfang.app.callers import Callers
 from openfang.app.clock import SystemClock
+from openfang.app.families import builtins_of
 from openfang.app.home import require_master_key
 from openfang.app.identify import find_key
 from openfang.app.issuer import TrustedIssuer
@@ -16,6 +19,7 @@ from openfang.app.news import News
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import Backlog, StoredNames, StoredPins
+from openfang.app.timers import Timers
 from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
 from openfang.config.load import load
@@ -35,31 +39,29 @@ from openfang.pipeline.invoke import Pipeline
 from openfang.pipeline.runs import RunLabels
 from openfang.pipeline.shape import Shaper
 from openfang.pipeline.stamp import Stamper
+from openfang.pipeline.tasks.service import TaskBounds, TaskService
 from openfang.policy.approvals import Approvals
 from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
 from openfang.policy.grants import matches
 from openfang.registry.registry import Registry
 from openfang.safety.redact import Redactor
-from openfang.sources.builtin.agents import agent_tools
-from openfang.sources.builtin.clock import clock_tools
-from openfang.sources.builtin.files import file_tools
-from openfang.sources.builtin.memory import memory_tools
-from openfang.sources.builtin.shell import ShellLimits, shell_tools
-from openfang.sources.builtin.source import BuiltinSource
-from openfang.sources.builtin.web import WebLimits, web_tools
+from openfang.safety.urls import without_user
 from openfang.storage.approvals import ApprovalStore
 from openfang.storage.database import Database, open_home
 from openfang.storage.keys import KeyStore
 from openfang.storage.processes import Process
+from openfang.storage.pushes import PushStore
 from openfang.storage.specs import SpecStore
-from openfang.storage.state import BlobStore, MemoryStore, RunStore, Settings
+from openfang.storage.state import BlobStore, RunStore, Settings
+from openfang.storage.tasks import TaskStore
+from openfang.storage.timers import TimerStore
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from pathlib import Path
 
+    from openfang.app.a2a.peers import Peers
     from openfang.app.later import Later
     from openfang.app.paths import Home
     from openfang.app.servers import Servers
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
     from openfang.core.ports import Clock, Gate, ToolSource
     from openfang.core.results import Result
     from openfang.registry.pins import Changed
-    from openfang.sources.builtin.agents import Directory
 
 _SECOND = 1_000_000_000
 _READERS = 2
@@ -107,11 +108,25 @@ class Parts:
     sinks: Sinks
     readers: CapacityLimiter
     backlog: Backlog
+    tasks: TaskService
+    pushes: Pushes
+    timers: Timers
+    address: str = ""
+    ending: bool = False
     changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time
     news: News = field(default_factory=News)
     servers: Servers | None = None
     agents: Later | None = None
+    peers: Peers | None = None
     turned_away: Callable[[str], None] = _uncounted
+
+    @property
+    def reached_at(self) -> str:
+        """The address under which others reach the node, without a slash at its end."""
+        url = self.config.public_url
+        if url is not None:
+            return without_user(url)
+        return self.address or "http://{}:{}".format(*self.config.listen)
 
     def invoke(self, call: Call) -> Awaitable[Result]:
         """Take a call through the one path."""
@@ -203,13 +218,21 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         executor=Executor(sources=sources, guards=guards, redactor=redactor, clock=clock),
         guards=guards,
         engine=_engine(config, specs, keys, checks, load_gates(config.plugins.gates)),
-        runs=RunLabels(RunStore(database)),
+        runs=RunLabels(RunStore(database), clock.time_ns),
         approvals=approvals,
         audit=broker,
         shaper=_shaper(config, redactor, clock),
         stamper=stamper,
         clock=clock,
         tool_seconds=config.tools.timeout_secs,
+    )
+    timers = Timers(store=TimerStore(database), writer=writer, clock=clock)
+    pushes = Pushes(
+        store=PushStore(database, master.derive("a2a-push")),
+        tasks=TaskStore(database),
+        append=broker.append,
+        clock=clock,
+        targets=Targets(allow_private=lambda: parts.config.a2a.push.allow_private),
     )
     parts = Parts(
         home=home,
@@ -235,9 +258,32 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         sinks=Sinks(database, writer, home.processes / "sinks.lock", configured_sinks(config)),
         readers=CapacityLimiter(_READERS),
         backlog=backlog,
+        tasks=_tasks(database, broker, clock, pushes, timers, lambda: parts.config),
+        pushes=pushes,
+        timers=timers,
     )
     _add_builtins(parts)
     return parts
+
+
+def _tasks(  # noqa: PLR0913, PLR0917 - what a task is kept in, each once
+    database: Database,
+    broker: Broker,
+    clock: Clock,
+    pushes: Pushes,
+    timers: Timers,
+    config: Callable[[], Config],
+) -> TaskService:
+    return TaskService(
+        store=TaskStore(database),
+        append=broker.append,
+        process=broker.process,
+        low_water=lambda: broker.low_water,
+        now=clock.time_ns,
+        bounds=lambda: TaskBounds(most=config().a2a.max_tasks),
+        outbox=pushes.outbox,
+        committed=timers.wake,
+    )
 
 
 def reconfigure(parts: Parts, config: Config) -> None:
@@ -258,7 +304,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
 
 
 def _add_builtins(parts: Parts) -> None:
-    builtins = _builtins(parts, parts.pipeline.stamper)
+    builtins = builtins_of(parts)
     parts.checks.update(builtins.checks)
     parts.add(Kind.BUILTIN, builtins)
 
@@ -348,39 +394,3 @@ def _shaper(config: Config, redactor: Redactor, clock: Clock) -> Shaper:
         max_binary_bytes=results.max_binary_bytes,
         keep_ns=results.keep_secs * _SECOND,
     )
-
-
-def _builtins(parts: Parts, stamper: Stamper) -> BuiltinSource:
-    tools = parts.config.tools
-
-    def workspace(space: str) -> Path:
-        return parts.agents.workspace(space) if parts.agents else parts.home.workspace(space)
-
-    def memory(call: Call) -> str:
-        return parts.agents.memory(call) if parts.agents else call.caller.space
-
-    async def directory() -> Directory:
-        if parts.agents is None:
-            raise HomeError("The home is not open for calls.", way_out="openfang start")
-        return await parts.agents.opened()
-
-    web = WebLimits(
-        allow_private=tools.web_fetch.allow_private,
-        timeout=tools.web_fetch.timeout_secs,
-        max_bytes=tools.web_fetch.max_bytes,
-    )
-    shell = ShellLimits(
-        programs=frozenset(tools.shell_exec.programs),
-        allow_shell=tools.shell_exec.allow_shell,
-        timeout=tools.shell_exec.timeout_secs,
-        variables=tools.shell_exec.env,
-    )
-    families = (
-        clock_tools(parts.clock.time_ns),
-        file_tools(workspace, tools.files.max_bytes),
-        memory_tools(MemoryStore(parts.database), parts.writer, memory),
-        shell_tools(workspace, shell),
-        web_tools(web),
-        agent_tools(directory, parts.invoke),
-    )
-    return BuiltinSource(families, stamper.check, disabled=tools.disabled)

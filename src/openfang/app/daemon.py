@@ -81,6 +81,7 @@ async def run_daemon(
                 await sign_head(parts)
                 raise_file_limit(parts.config.server.connections)
                 listener = await _bound(*parts.config.listen, any_port=wishes.any_port)
+                parts.address = this_daemon(*listener.address).url
                 serving = _Serving(parts, listener, orders, wishes.told)
                 await serving.run(serve_app(parts, orders.stop, environ))
 

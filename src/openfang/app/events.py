@@ -222,11 +222,20 @@ class Feed:
 
     def listen(self, who: Listening) -> AsyncGenerator[bytes]:
         """Stream events: a caller's own, or all for who may read the log."""
-        caller = who.caller
+        self._check(who.caller)
+        return self._stream(who)
+
+    @contextmanager
+    def place(self, caller: Caller) -> Generator[None]:
+        """Let somebody have one more stream open, of another kind."""
+        self._check(caller)
+        with self._counted(caller.id):
+            yield
+
+    def _check(self, caller: Caller) -> None:
         full = self._open.total() >= self._most and caller.role is not Role.ADMIN
         if full or self._open[caller.id] >= _MOST_OF_ONE:
             raise _too_many(caller.id, self._open[caller.id])
-        return self._stream(who)
 
     async def _stream(self, who: Listening) -> AsyncGenerator[bytes]:
         with self._counted(who.caller.id):

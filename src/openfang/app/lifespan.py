@@ -13,6 +13,7 @@ import anyio
 import orjson
 from anyio import to_thread
 
+from openfang.app.a2a.peers import Peers
 from openfang.app.build import Parts, build
 from openfang.app.later import Later
 from openfang.app.servers import Servers
@@ -21,9 +22,16 @@ from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
 from openfang.core.events import TOOL_INVOCATION_END, Record
 from openfang.core.results import Outcome
+from openfang.storage.agent_runs import AgentRunStore, drop_left
 from openfang.storage.log import open_calls
 from openfang.storage.processes import Vanished, ended, vanished
-from openfang.storage.state import drop_expired_blobs
+from openfang.storage.state import (
+    DAY_NS,
+    RUNS_KEPT_NS,
+    Statement,
+    drop_expired_blobs,
+    drop_old_runs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -50,10 +58,14 @@ async def open_app(
         seal = _Seal(parts, parts.writer.head.seq)
         parts.servers = Servers(parts, environ)
         parts.agents = Later(parts, environ)
+        parts.peers = Peers(parts, environ)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
-            async with beside(seal.watch, *running):
-                yield parts
+            async with beside(seal.watch, parts.tasks.run, parts.peers.run, *running):
+                try:
+                    yield parts
+                finally:
+                    parts.ending = True
         finally:
             with anyio.CancelScope(shield=True):
                 with suppress(AuditUnavailable):
@@ -133,6 +145,7 @@ class _Seal:
 
     parts: Parts
     signed: int
+    looked: int = 0
 
     async def watch(self) -> None:
         """Sign after so many records, or so many seconds with any."""
@@ -166,11 +179,19 @@ class _Seal:
         now = self.parts.clock.time_ns()
         point = await to_thread.run_sync(_sign, self.parts, head, now)
         process = self.parts.broker.process
-        statements = [notary.statement(point), drop_expired_blobs(now)]
+        statements = [notary.statement(point), drop_expired_blobs(now), *self._old_runs(now)]
         if process.known:
             statements.append(process.progress(self.parts.broker.low_water))
         await self.parts.broker.append((), tuple(statements))
         self.signed = head.seq
+
+    def _old_runs(self, now: int) -> tuple[Statement, ...]:
+        """Forget those that nobody goes on with; to find them is to look at all, once a day."""
+        if now < self.looked + DAY_NS:
+            return ()
+        self.looked = now
+        needed = [run.id for run in AgentRunStore(self.parts.database).under_way()]
+        return drop_old_runs(now - RUNS_KEPT_NS, needed), drop_left(now - DAY_NS)
 
     async def close(self) -> None:
         """Sign what is left, and say that every call of ours has ended."""

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import to_thread
 
+from openfang.app.a2a.desk import Desk
+from openfang.app.a2a.people import (
+    check_enabled,
+    check_reached,
+    peer_body,
+    peers_body,
+    written,
+)
 from openfang.app.admin import Admin
+from openfang.app.calling import ONE_SHOT, Calling
 from openfang.app.census import health_body, said, server_body, servers_body
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.identify import identify, refuse, require
@@ -21,54 +30,50 @@ from openfang.app.secrets import Secrets
 from openfang.app.sessions import Conversations
 from openfang.app.upkeep import Upkeep
 from openfang.config.home import find_home
-from openfang.core.calls import Call, Role
-from openfang.core.errors import NotFound
+from openfang.core.calls import Role
+from openfang.core.errors import NotFound, UnknownTool
 from openfang.core.events import AuditEvent
 from openfang.core.keys import Scope
-from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS, Options
-from openfang.core.trace import Chain
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.policy.context import NO_WISH, Wish, bind
 from openfang.storage.log import batch, query, rows, search
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from openfang.app.build import Parts
-    from openfang.core.calls import Caller
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
     from openfang.core.keys import AdminToken, Key, Question, Spec
     from openfang.core.log import Search, Table, Verification
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
+    from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
     from openfang.core.tools import Risk, Tool
     from openfang.storage.log import LogRow
 
 T = TypeVar("T")
-_ONE_SHOT = "cli"
 _OF_AGENTS = ("agent:", "openfang_agent_")
+_ELSEWHERE = "a2a:"
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """An open home and who uses it, over which edge."""
-
-    parts: Parts
-    caller: Caller
-    chain: Chain
-    edge: str = _ONE_SHOT
+class Local(Calling):
+    """What one caller can do with an open home."""
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
     ) -> Result:
         """Take the one path."""
         await self._offered(tool)
-        return await self.parts.pipeline.invoke(self.make(tool, arguments, options))
+        try:
+            return await self.parts.pipeline.invoke(self.make(tool, arguments, options))
+        except UnknownTool:
+            if tool.startswith(_ELSEWHERE):
+                check_reached(self.parts, self.caller, tool.removeprefix(_ELSEWHERE))
+            raise
 
     async def explain(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS
@@ -76,34 +81,6 @@ class Local:
         """Decide, and do nothing."""
         await self._offered(tool)
         return await explain(self.parts.pipeline, self.make(tool, arguments, options))
-
-    def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
-        """Make a call of this caller's. A person typed it, so it carries that label."""
-        parts = self.parts
-        chain, seconds = options.chain or self.chain, parts.config.guard.deadline_secs
-        return Call(
-            tool=tool,
-            caller=self.caller,
-            arguments=arguments,
-            context=bind(self.caller, _wish(options), parts.config.policy.blacklist),
-            chain=Chain(
-                trace_id=chain.trace_id,
-                span_id=chain.span_id,
-                depth=chain.depth,
-                ancestors=chain.ancestors,
-                deadline=parts.clock.monotonic() + seconds,
-                starry_id=chain.starry_id,
-                shared=chain.shared,
-            ),
-            run=options.run,
-            labels=Labels.USER_INPUT,
-            admin_token=options.admin_token,
-            edge=self.edge,
-            patience=options.patience,
-            progress=options.progress,
-            client=options.client,
-            meta=options.meta,
-        )
 
     async def tools(
         self,
@@ -131,7 +108,7 @@ class Local:
         servers = self.parts.servers
         if servers is None or (name and self.parts.registry.find(name) is not None):
             return
-        of_agents, one_shot = name.startswith(_OF_AGENTS), self.edge == _ONE_SHOT
+        of_agents, one_shot = name.startswith(_OF_AGENTS), self.edge == ONE_SHOT
         perhaps = not name or (one_shot and not name.startswith("mcp"))
         if self.parts.agents and (of_agents or perhaps):
             await self.parts.agents.opened()
@@ -271,7 +248,7 @@ class Local:
 
     async def _known(self) -> None:
         """Find out how the servers are; a daemon knows."""
-        if self.edge == _ONE_SHOT and self.parts.servers is not None:
+        if self.edge == ONE_SHOT and self.parts.servers is not None:
             await self.parts.servers.settled(woken=False)
 
     async def _upkeep(self) -> Upkeep:
@@ -314,6 +291,51 @@ class Local:
     def _conversations(self) -> Conversations:
         return Conversations(self.parts, self.caller)
 
+    async def send_task(
+        self, agent: str, message: str, *, context: str = "", task: str = ""
+    ) -> Task:
+        """Give an agent of ours work that outlives this; returns at once, when it is kept."""
+        if not task:
+            check_enabled(self.parts)
+        return await self._desk.send(written(agent, message, context, task))
+
+    async def tasks(self, wanted: TaskFilter) -> TaskPage:
+        """List tasks, the last changed first: one's own, or all for who watches."""
+        return await self._desk.page(wanted)
+
+    async def task(self, task_id: str) -> tuple[Task, Sequence[tuple[int, int, TaskState]]]:
+        """Read one and the states it went through: number, time, state. Another's is not there."""
+        task = await self._desk.get(task_id)
+        return task, self.parts.tasks.states(task.id)
+
+    def watch_task(self, task_id: str) -> AsyncGenerator[Seen]:
+        """Tell one as it is, then all that happens to it, until it has ended."""
+        return self._desk.watch(task_id)
+
+    async def cancel_task(self, task_id: str) -> Task:
+        """End one, and the work on it. `Conflict`: it has ended already."""
+        return await self._desk.cancel(task_id)
+
+    @property
+    def _desk(self) -> Desk:
+        return Desk(self.parts, self.caller, self.chain, self.edge)
+
+    async def peers(self) -> Sequence[Mapping[str, Any]]:
+        """Say of each agent elsewhere that is configured who it is, and how."""
+        if self.edge == ONE_SHOT and self.parts.peers is not None:
+            await self.parts.peers.settled()
+        return peers_body(self.parts, self.caller)
+
+    async def discover_peer(self, name: str) -> Mapping[str, Any]:
+        """Ask one of them for its card now, and say who it is, and how."""
+        peers = self.parts.peers
+        if peers is not None and self.edge == ONE_SHOT:
+            await peers.settled(name)
+        elif peers is not None:
+            peer_body(self.parts, self.caller, name)  # one that is not theirs is not asked
+            await peers.again(name)
+        return peer_body(self.parts, self.caller, name)
+
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
         return await self._read(_found, self.parts.database.path, wanted)
@@ -341,18 +363,6 @@ class Local:
         return await to_thread.run_sync(
             partial(look, *arguments), abandon_on_cancel=True, limiter=self.parts.readers
         )
-
-
-def _wish(options: Options) -> Wish:
-    if options is NO_OPTIONS:
-        return NO_WISH
-    return Wish(
-        mode=options.mode,
-        project_id=options.project,
-        spec_hash=options.spec,
-        task_id=options.task,
-        blacklist=options.blacklist,
-    )
 
 
 def _found(path: Path, wanted: Search) -> list[AuditEvent]:

@@ -18,10 +18,12 @@ from openfang.core.errors import GuardTripped
 from openfang.core.wire import moment
 from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import Authority
+from openfang.safety.urls import without_user
 from openfang.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractContextManager
 
     import anyio
 
@@ -74,7 +76,7 @@ class ServedNode:
         issuer, url = self.parts.config.auth.issuer, self.parts.config.public_url
         if issuer is None:
             return None
-        base = _without_user(url) if url else None
+        base = without_user(url) if url else None
         return Authority(issuer=issuer.url, scopes=issuer.scopes, base=base)
 
     def anybody(self) -> Caller | None:
@@ -94,10 +96,10 @@ class ServedNode:
         guards = self.parts.pipeline.guards
         return guards.charge(caller, self._cells(work), self.parts.clock.monotonic())
 
-    def check_call(self, caller: Caller) -> None:
+    def check_call(self, caller: Caller, work: str = "call") -> None:
         """Refuse a call that its rate would refuse, before its body is read."""
-        guards = self.parts.pipeline.guards
-        guards.allowance(caller, guards.call_cost, self.parts.clock.monotonic())
+        now = self.parts.clock.monotonic()
+        self.parts.pipeline.guards.allowance(caller, self._cells(work), now)
 
     def allowance(self, caller: Caller) -> Granted:
         """Say what is left of the caller's rate."""
@@ -213,8 +215,6 @@ class ServedNode:
         pay = partial(self.charge, caller, "health")
         return self.feed.listen(Listening(caller=caller, after=after, still=still, pay=pay))
 
-
-def _without_user(url: str) -> str:
-    """The address that others use: nothing of who signed in, and no slash at its end."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+    def place(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let the caller have one more stream open, of whatever kind, or refuse."""
+        return self.feed.place(caller)

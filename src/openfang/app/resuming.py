@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from openfang.agents.origin import read_origin
+from openfang.agents.spec import Mind
 from openfang.core.agents import Ended, Ending, Message, Speaker
 from openfang.core.calls import Call
-from openfang.core.errors import OpenFangError
+from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.keys import Key
+from openfang.core.results import Result, text_part
 from openfang.policy.context import NO_WISH, Wish, bind
+from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.sessions import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +27,12 @@ if TYPE_CHECKING:
     from openfang.app.build import Parts
     from openfang.core import agents
     from openfang.core.calls import Caller, Context
+    from openfang.core.clients import Client
+    from openfang.core.progress import Listener
+    from openfang.storage.database import Database
 
 _log = logging.getLogger("openfang.agents")
+_MEETING_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,18 +45,54 @@ class Resuming:
     interrupted: dict[str, Interrupted] = field(default_factory=dict[str, "Interrupted"])
 
     async def resume(self, one: Interrupted) -> None:
+        """Go on with a run that nobody waits for."""
+        try:
+            await self.go_on(one)
+        except OpenFangError as error:
+            _log.warning("A run of %s did not go on: %s", one.agent, error.message)
+
+    async def go_on(
+        self, one: Interrupted, client: Client | None = None, progress: Listener | None = None
+    ) -> Result:
         """Go on with a run, as whoever began it; one without its agent or its key is ended."""
         caller = self._holder(one.caller)
         if caller is None or one.agent not in self.running:
             await self._give_up(one)
-            return
+            raise SourceFailed(
+                f"The agent {one.agent} or the key of {one.caller} was gone after a restart.",
+                way_out="send the message again",
+            )
+        await self._met()
         self.interrupted[one.run] = one
         try:
-            await self.parts.invoke(self._call(one, caller))
-        except OpenFangError as error:
-            _log.warning("A run of %s did not go on: %s", one.agent, error.message)
+            call = replace(self._call(one, caller), client=client, progress=progress)
+            return await self.parts.invoke(call)
         finally:
             del self.interrupted[one.run]
+
+    async def _met(self) -> None:
+        """Wait a little for servers and peers: their tools were there when the run began."""
+        with anyio.move_on_after(_MEETING_SECONDS):
+            if self.parts.servers is not None:
+                await self.parts.servers.settled(woken=False)
+            if self.parts.peers is not None:
+                await self.parts.peers.settled()
+
+    def ended(self, task: str) -> Result | None:
+        """Find the answer of a run that ended before its task did; a program's is not kept."""
+        found = AgentRunStore(self.parts.database).ended_for(task)
+        if found is None:
+            return None
+        session, run, ending = found
+        turns = SessionStore(self.parts.database).turns_of(session, run)
+        known = self.running.get(_agent_of(self.parts.database, session))
+        if not turns or known is None or not isinstance(known.spec.does, Mind):
+            return None
+        return Result(
+            content=(text_part(turns[-1].message.text),),
+            structured={"ending": ending.value},
+            is_error=ending in {Ending.FAILED, Ending.REJECTED},
+        )
 
     def is_safe(self, wish: agents.Wish) -> bool:
         """Whether a call may be made again though it may have been made."""
@@ -72,6 +118,7 @@ class Resuming:
             labels=one.labels,
             edge="resume",
             resumes=one.run,
+            task=one.task,
         )
 
     def _holder(self, caller: str) -> Caller | None:
@@ -88,6 +135,11 @@ class Resuming:
             ),
             None,
         )
+
+
+def _agent_of(database: Database, session: str) -> str:
+    found = SessionStore(database).get(session)
+    return found.agent if found else ""
 
 
 def _wish(context: Context) -> Wish:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from openfang.app.a2a.house import NodeHouse
+from openfang.app.a2a.watching import watch_over
 from openfang.app.build import quota_of
 from openfang.app.doors import Doors, RightKeys
 from openfang.app.events import Feed
@@ -18,6 +20,7 @@ from openfang.app.offering.offers import Offers
 from openfang.app.reload import Reloader
 from openfang.app.servers import Servers
 from openfang.app.telemetry import Readings, Telemetry
+from openfang.edges.a2a.edge import A2aEdge
 from openfang.edges.api.app import Api
 from openfang.edges.mcp.handler import Handler
 from openfang.edges.mcp.http import McpEdge
@@ -63,12 +66,16 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     def applied(config: Config) -> None:
         doors.quota = quota_of(config)
         servers.apply(config)
+        if parts.peers:
+            parts.peers.apply(config)
         logging.getLogger("openfang").setLevel(config.log_level.upper())
 
     servers = parts.servers or Servers(parts, environ)
     servers.want()
     if parts.agents:
         parts.agents.want(resume=True)
+    if parts.peers:
+        parts.peers.want()
     reloader = Reloader(parts=parts, environ=environ, applied=applied, telemetry=telemetry)
     parts.pipeline.observers = (*parts.pipeline.observers, telemetry)
     node = ServedNode(
@@ -83,15 +90,19 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     handler = Handler(secret=parts.master.derive("mcp-state"), clock=parts.clock)
     offers = Offers(parts)
     mcp = McpEdge(handler, offers, Sessions(parts.clock), most_streams=most)
+    house = NodeHouse(parts)
+    a2a = A2aEdge(house)
     watches = (
         partial(feed.run, stop),
         partial(_end_waits, parts.approvals, stop),
         partial(_try_again, parts.broker),
         reloader.watch,
         partial(mcp.run, stop),
+        partial(a2a.run, stop),
+        partial(watch_over, parts, house),
     )
     return Served(
-        app=Api(node, mcp=mcp),
+        app=Api(node, mounts=(mcp, a2a)),
         handler=handler,
         offers=offers,
         reloader=reloader,

@@ -227,7 +227,6 @@ class Servers:
             connect=self._connect,
             check=self.parts.pipeline.stamper.check,
             changed=self._changed,
-            clock=self.parts.clock,
             rules=rules,
             back=self._back,
             clean=self.parts.redactor.tree,

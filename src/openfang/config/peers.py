@@ -18,6 +18,9 @@ class ExternalAgent(Section):
     allow_private: bool = Field(
         default=False, description="Open loopback and private addresses; never metadata services."
     )
+    trust: Literal["low", "medium", "high"] = Field(
+        default="low", description="How far the peer is trusted; low asks before every effect."
+    )
 
 
 class Push(Section):
@@ -47,6 +50,10 @@ class A2a(Section):
     card: Literal["merged", "strict"] = Field(
         default="merged",
         description="Whether the current card also carries the fields that older peers read.",
+    )
+    publish: tuple[Text, ...] = Field(
+        default=(),
+        description="Agents whose cards need no key, beside the one that answers by default.",
     )
     external_agents: tuple[ExternalAgent, ...] = Field(
         default=(), description="Peers that are discovered at start."

@@ -21,6 +21,7 @@ class _Named(Protocol):
 
 
 _Entry = TypeVar("_Entry", bound=_Named)
+_TAKEN = frozenset({"api", "mcp", "metrics", "v1"})
 
 
 def distinct_servers(
@@ -41,6 +42,10 @@ def settled(config: Config, merged: Merged) -> Iterator[Problem]:
     """Check what one validated configuration as a whole must keep to."""
     yield from _distinct(("nodes",), config.nodes, merged)
     yield from _distinct(("a2a", "external_agents"), config.a2a.external_agents, merged)
+    if config.a2a.listen_path.split("/")[1] in _TAKEN:
+        path = shown(config.a2a.listen_path)
+        message = f"expected a path that nothing else is served at, got {path}"
+        yield Problem(merged.place(("a2a", "listen_path")), "a2a.listen_path", message)
     if not config.auth.require_key and not is_loopback(config.listen[0]):
         message = f"expected true while api_listen is {config.api_listen}, got false"
         yield Problem(merged.place(("auth", "require_key")), "auth.require_key", message)

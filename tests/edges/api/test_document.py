@@ -27,22 +27,26 @@ pytestmark = pytest.mark.requirement("C12.1", "C12.2", "C12.5")
 
 # A server that was made up would be connected to, and nothing may leave this machine.
 REACHING_OUT = ("POST", "/api/mcp/servers")
+SWITCHED_OFF = ("POST /api/a2a/discover", "POST /api/a2a/send")
 EXAMPLES = 25
 # What reaches out of the node stays off, whatever is made up as its arguments.
 CONFIG = """
 [tools]
-disabled = ["web_fetch", "shell_exec"]
+disabled = ["web_fetch", "shell_exec", "a2a_discover", "a2a_send"]
+[a2a]
+enabled = true
 [auth.issuer]
 url = "https://login.example"
 audience = "https://fang.example"
 """
 # Whether these fit is not for the document to say: a tool has a schema of its own, SQL a grammar, a
-# command may not climb, a secret has the name of a variable, and an integer anywhere in arguments,
-# or in what comes with a message, may need more than 64 bits.
+# command may not climb, a secret has the name of a variable, an agent or a task may not be there,
+# and an integer anywhere in arguments, or in what comes with a message, may need over 64 bits.
 JUDGED_FURTHER_IN = {
     "include-operation-id": [
         *("call_tool", "explain_call", "query_audit", "add_server", "set_secret"),
         *("send_message", "stream_message"),
+        *("discover_agent", "send_elsewhere", "list_tasks", "begin_task"),
     ],
     "checks": {
         "positive_data_acceptance": {
@@ -194,7 +198,8 @@ async def test_schemathesis_finds_nothing(tmp_path: Path, demo: Demo) -> None:
         asked = [one for one in ENDPOINTS if (one.method, one.path[:16]) != REACHING_OUT]
         assert set(run.statuses) == {f"{one.method} {one.path}" for one in asked}
         for route, statuses in run.statuses.items():
-            # Names of things that exist are found by chance only.
-            reached = "{" in route or any(status < 300 for status in statuses)
+            # Names of things that exist are found by chance only, and nothing is sent elsewhere.
+            chance = "{" in route or route in SWITCHED_OFF
+            reached = chance or any(status < 300 for status in statuses)
             assert (route, reached, max(statuses) < 500) == (route, True, True)
         assert (await node.get("/api/audit/verify")).json["intact"]

@@ -28,6 +28,8 @@ WORK = {
     ("POST", "/api/tools/{id}/call"): "",
     ("POST", "/api/agents/{name}/message"): "",
     ("POST", "/api/agents/{name}/stream"): "",
+    ("POST", "/api/a2a/discover"): "",
+    ("POST", "/api/a2a/send"): "",
     ("GET", "/api/sessions/{id}/export"): "message",
     ("GET", "/api/audit/export"): "message",
     ("GET", "/api/audit/verify"): "message",

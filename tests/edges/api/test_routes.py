@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.edges.live import live
 
+from openfang.edges.a2a import places
 from openfang.edges.api.table import ENDPOINTS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.edges.demo import Demo
     from tests.edges.live import Live, Reply
 
 pytestmark = pytest.mark.requirement("C12.1", "C12.2", "C18.1")
@@ -46,6 +51,14 @@ TABLE = {
     ("GET", "/api/sessions/{id}"): "key",
     ("GET", "/api/sessions/{id}/export"): "key",
     ("DELETE", "/api/sessions/{id}"): "key",
+    ("GET", "/api/a2a/agents"): "key",
+    ("POST", "/api/a2a/discover"): "key",
+    ("POST", "/api/a2a/send"): "key",
+    ("GET", "/api/a2a/tasks"): "key",
+    ("POST", "/api/a2a/tasks"): "key",
+    ("GET", "/api/a2a/tasks/{id}"): "key",
+    ("POST", "/api/a2a/tasks/{id}/cancel"): "key",
+    ("GET", "/api/a2a/tasks/{id}/events"): "key",
     ("GET", "/api/approvals"): "key",
     ("GET", "/api/approvals/{id}"): "key",
     ("POST", "/api/approvals/{id}"): "approver",
@@ -71,6 +84,29 @@ TABLE = {
     ("GET", "/.well-known/oauth-protected-resource/mcp/{toolset}"): "public",
     ("GET", "/.well-known/oauth-protected-resource/mcp/agents/{name}"): "public",
 }
+MOUNTED = {
+    ("POST", "/mcp"): "key",
+    ("POST", "/mcp/{toolset}"): "key",
+    ("POST", "/mcp/agents/{name}"): "key",
+    ("GET", "/.well-known/agent.json"): "public",
+    ("GET", "/.well-known/agent-card.json"): "public",
+    ("GET", "/.well-known/jwks.json"): "public",
+    ("POST", "/a2a"): "key",
+    ("GET", "/a2a/agents"): "key",
+    ("POST", "/a2a/agents/{name}"): "key",
+    ("GET", "/a2a/agents/{name}/.well-known/agent.json"): "key",
+    ("GET", "/a2a/agents/{name}/.well-known/agent-card.json"): "key",
+    ("GET", "/a2a/agents/{name}/rest/{path}"): "key",
+    ("POST", "/a2a/agents/{name}/rest/{path}"): "key",
+    ("POST", "/a2a/tasks/send"): "key",
+    ("GET", "/a2a/tasks/{id}"): "key",
+    ("GET", "/a2a/tasks/{id}/history"): "key",
+    ("POST", "/a2a/tasks/{id}/cancel"): "key",
+}
+"""What edges of their own serve: by path, for the library behind some of them knows more methods.
+
+The cards of agents that the operator publishes need no key.
+"""
 BODIES = {
     "/api/agents/{name}/message": {"message": "hello"},
     "/api/approvals/{id}": {"answer": "deny"},
@@ -80,7 +116,7 @@ BODIES = {
     "/api/mcp/servers": {"name": "one", "transport": {"type": "stdio", "command": "../one"}},
 }
 # What stands for {id} and {name} exists for nobody, so nothing is changed by asking.
-NAMES = {"{id}": "nothing", "{name}": "nobody"}
+NAMES = {"{id}": "nothing", "{name}": "nobody", "{toolset}": "none", "{path}": "tasks"}
 ROLES = ("user", "auditor", "approver", "admin")
 ENOUGH = {
     "public": {None, *ROLES},
@@ -95,6 +131,13 @@ def test_the_table_names_every_route_and_what_it_requires() -> None:
     built = {(one.method, one.path): one.access.value for one in ENDPOINTS}
     assert built == TABLE
     assert len(built) == len(ENDPOINTS)
+
+
+def test_the_second_table_names_every_path_of_the_other_edges() -> None:
+    paths = {path for _, path in MOUNTED}
+    assert {path for path in paths if not path.startswith("/mcp")} == {*places.ROUTES, places.REST}
+    public = {path for (_, path), access in MOUNTED.items() if access == "public"}
+    assert public == places.PUBLIC
 
 
 async def knock(node: Live, method: str, path: str, key: str | None) -> Reply:
@@ -127,6 +170,24 @@ async def test_every_route_is_open_to_exactly_whom_the_table_says(node: Live) ->
                 assert (where, reply.told) == (where, (403, rule))
             if reply.status >= 400 and method != "GET":
                 assert reply.problem["way_out"]
+
+
+async def test_every_path_of_the_other_edges_is_open_to_whom_the_table_says(
+    tmp_path: Path, demo: Demo
+) -> None:
+    config = "[a2a]\nenabled = true\n"
+    async with live(tmp_path / "home", config=config, sources=[demo.source]) as node:
+        keys = {role: await node.key(f"a-{role}", role=role) for role in ROLES}
+        for (method, path), access in MOUNTED.items():
+            for role, key in {None: None, **keys}.items():
+                reply = await knock(node, method, path, key)
+                where = (method, path, role)
+                if role in ENOUGH[access]:
+                    assert (where, reply.status not in {401, 403}) == (where, True), reply.body
+                    assert (where, reply.status < 500) == (where, True)
+                else:
+                    assert (where, reply.told) == (where, (401, "unauthenticated"))
+                    assert reply.headers["WWW-Authenticate"].startswith("Bearer")
 
 
 async def test_who_is_turned_away_for_its_role_is_on_record(node: Live) -> None:

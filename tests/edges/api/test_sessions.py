@@ -210,6 +210,8 @@ async def test_one_that_is_being_answered_is_not_deleted(node: Live) -> None:
 
 
 async def test_one_whose_process_died_is_deleted_with_its_run(node: Live) -> None:
+    # It lists agents once they are there: then it has looked for runs to go on with.
+    assert (await node.get("/api/agents")).status == 200
     session = await talk(node)
     await sessions_of(node).begin(session, "another", TURNS[0], Labels.NONE)
     sql = "UPDATE agent_runs SET process = 'gone' WHERE id = 'another'"

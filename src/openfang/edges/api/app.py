@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 from starlette.routing import compile_path
 
-from openfang.core.calls import Caller
 from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
 from openfang.core.trace import read_ancestors, read_chain
 from openfang.edges.api.checks import check_host, check_origin, one_of_each
@@ -28,7 +27,7 @@ from openfang.edges.api.exchange import (
     send_answer,
     send_stream,
 )
-from openfang.edges.api.mount import Came
+from openfang.edges.api.mount import NOBODY, Came
 from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import challenge
 from openfang.edges.api.routes.tools import CALL
@@ -36,8 +35,9 @@ from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from openfang.core.calls import Caller
     from openfang.core.trace import Chain
     from openfang.edges.api.endpoint import Endpoint
     from openfang.edges.api.exchange import Headers, Receive, Scope, Send
@@ -49,15 +49,14 @@ _LARGE_BODY = 65_536
 _AS_ASKED = {"HEAD": "GET"}
 _OUR_MISTAKE = 500
 _STREAMED = 200
-_NOBODY = Caller(id="nobody")
 
 
 class Api:
     """Answers requests for one node."""
 
-    def __init__(self, node: Node, mcp: Mount | None = None) -> None:
+    def __init__(self, node: Node, mounts: Sequence[Mount] = ()) -> None:
         self.node = node
-        self.mcp = mcp
+        self.mounts = mounts
         self._routes = [(compile_path(endpoint.path)[0], endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,15 +82,13 @@ class Api:
     async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
         """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
         headers = self._checked(scope)
-        mount = self.mcp
-        if mount is not None and (route := mount.route(scope["raw_path"].decode("ascii"))):
-            served.route = route
+        if (mount := self._mounted(scope, served)) is not None:
             await self._serve_mount(mount, scope, receive, served, headers)
             return
         endpoint, path = self._find(scope)
         served.route = "" if endpoint is None else endpoint.path
         if endpoint is None or endpoint.access is not Access.PUBLIC:
-            served.caller = await self._caller(scope, headers, EDGE)
+            served.caller = await self._caller(scope, secret_of(headers), EDGE)
         caller = served.caller
         if endpoint is None:
             self.node.charge(caller, "health")
@@ -100,7 +97,7 @@ class Api:
         query, body = await self._read(endpoint, caller, scope, receive, headers)
         if body is not None:
             # It may have been long on its way: the key that began it may be revoked by now.
-            caller = served.caller = await self._caller(scope, headers, EDGE)
+            caller = served.caller = await self._caller(scope, secret_of(headers), EDGE)
         asked = Asked(
             node=self.node,
             caller=caller,
@@ -112,35 +109,54 @@ class Api:
         )
         await self._answer(endpoint, asked, scope, receive, served)
 
+    def _mounted(self, scope: Scope, served: _Served) -> Mount | None:
+        """Find the edge whose path it is, and note what is there."""
+        path: str = scope["raw_path"].decode("ascii")
+        for mount in self.mounts:
+            if route := mount.route(path):
+                served.route = route
+                return mount
+        return None
+
     async def _serve_mount(
         self, mount: Mount, scope: Scope, receive: Receive, served: _Served, headers: Headers
     ) -> None:
         """Hand a request on, once it is known who sent it and it is here."""
-        caller = served.caller = await self._caller(scope, headers, mount.edge)
-        if _is_large(headers):
-            self.node.check_call(caller)
-        try:
-            body = await read_body(receive, headers, MAX_BODY)
-        except OpenFangError:
-            self.node.charge(caller, "health")
-            raise
-        if body:
-            caller = served.caller = await self._caller(scope, headers, mount.edge)
+        secret = secret_of(headers)
+        if mount.public(served.route, signed=secret is not None):
+            self.node.charge_address(_address(scope), "health")
+            caller, body = self.node.anybody() or NOBODY, b""
+        else:
+            caller = served.caller = await self._caller(scope, secret, mount.edge)
+            body = await self._taken(caller, receive, headers)
+            if body:
+                caller = served.caller = await self._caller(scope, secret, mount.edge)
         came = Came(
             node=self.node,
             caller=caller,
             chain=_chain(headers),
             method=scope["method"],
             path=scope["raw_path"].decode("ascii"),
+            query=scope["query_string"],
             headers=headers,
             raw=scope["headers"],
             body=body,
             receive=receive,
             begin=served.begin,
             left=partial(self._left, caller, scope),
-            still=partial(self._still, caller, secret_of(headers), mount.edge),
+            still=partial(self._still, caller, secret, mount.edge),
         )
         await mount.serve(came)
+
+    async def _taken(self, caller: Caller, receive: Receive, headers: Headers) -> bytes:
+        """Take in what was sent; whoever sends too much pays for it."""
+        if _is_large(headers):
+            self.node.check_call(caller)
+        try:
+            return await read_body(receive, headers, MAX_BODY)
+        except OpenFangError:
+            self.node.charge(caller, "health")
+            raise
 
     def _still(self, caller: Caller, secret: str | None, edge: str) -> bool:
         """Whether who asked would be let in again."""
@@ -205,9 +221,8 @@ class Api:
             way_out="GET /api/openapi.json lists what there is",
         )
 
-    async def _caller(self, scope: Scope, headers: Headers, edge: str) -> Caller:
+    async def _caller(self, scope: Scope, secret: str | None, edge: str) -> Caller:
         """Find out who asks, from the credential alone."""
-        secret = secret_of(headers)
         if secret is None:
             return self._without_key(_address(scope))
         recent = self.node.recent(secret, edge)
@@ -262,7 +277,7 @@ class Api:
             watch.end()
 
     def _left(self, caller: Caller, scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
-        if caller is _NOBODY:
+        if caller is NOBODY:
             return rate_headers(self.node.allowance_of_address(_address(scope)))
         return rate_headers(self.node.allowance(caller))
 
@@ -306,7 +321,7 @@ class _Served:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.caller = _NOBODY
+        self.caller = NOBODY
         self.route = ""
         self.status = 0
 

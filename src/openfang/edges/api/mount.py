@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from openfang.core.calls import Caller
 from openfang.edges.api.exchange import send_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from openfang.core.calls import Caller
     from openfang.core.trace import Chain
     from openfang.edges.api.exchange import Answer, Headers, Receive, Send
     from openfang.edges.api.node import Node
+
+NOBODY: Final = Caller(id="nobody")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
     """A request from a known caller. `still` says whether that one would be let in again.
+
+    What is public is asked by `NOBODY`, where everybody else must show a key.
 
     `raw` are the headers as they came, of which `headers` has each name once. `begin` notes that an
     answer is on its way, and gives what sends it; `left` says what is left of the caller's rate.
@@ -29,6 +33,7 @@ class Came:
     chain: Chain
     method: str
     path: str
+    query: bytes
     headers: Headers
     raw: Sequence[tuple[bytes, bytes]]
     body: bytes
@@ -39,7 +44,8 @@ class Came:
 
     async def answer(self, answer: Answer) -> None:
         """Answer with a whole."""
-        await send_answer(self.begin(answer.status), answer, self.left())
+        head = self.method == "HEAD"
+        await send_answer(self.begin(answer.status), answer, self.left(), head=head)
 
 
 class Mount(Protocol):
@@ -49,6 +55,10 @@ class Mount(Protocol):
 
     def route(self, path: str) -> str:
         """Name what is at this path, for the counters; nothing if that is not its own."""
+        ...
+
+    def public(self, route: str, *, signed: bool) -> bool:
+        """Whether no key is asked for there; `signed` says whether the request has one."""
         ...
 
     async def serve(self, came: Came) -> None:

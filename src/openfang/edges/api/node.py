@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from openfang.core.calls import Caller, Role
     from openfang.core.session import Session
@@ -60,7 +61,7 @@ class Node(Protocol):
         """Say what is left of the caller's rate."""
         ...
 
-    def check_call(self, caller: Caller) -> None:
+    def check_call(self, caller: Caller, work: str = "call") -> None:
         """Refuse a call that its rate would refuse, before its body is read."""
         ...
 
@@ -126,4 +127,8 @@ class Node(Protocol):
         self, caller: Caller, after: int | None, still: Callable[[], bool]
     ) -> AsyncGenerator[bytes]:
         """Stream what happens, as server-sent events; ends when the node or the key does."""
+        ...
+
+    def place(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let the caller have one more stream open, of whatever kind, or refuse."""
         ...

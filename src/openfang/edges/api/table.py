@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from openfang.edges.api.openapi import with_document
 from openfang.edges.api.routes import (
+    a2a,
     agents,
     approvals,
     audit,
@@ -24,6 +25,7 @@ ENDPOINTS = with_document(
         *mcp.ENDPOINTS,
         *agents.ENDPOINTS,
         *sessions.ENDPOINTS,
+        *a2a.ENDPOINTS,
         *approvals.ENDPOINTS,
         *specs.ENDPOINTS,
         *keys.ENDPOINTS,

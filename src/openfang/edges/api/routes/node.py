@@ -56,11 +56,11 @@ async def _metrics(asked: Asked) -> Answer:
 async def _events(asked: Asked) -> Stream:
     last = asked.headers.get(b"last-event-id", b"")
     after = int(last) if last.isdigit() and len(last) < _LONGEST_NUMBER else None
-    pieces = asked.node.events(asked.caller, after, partial(_still, asked))
+    pieces = asked.node.events(asked.caller, after, partial(still, asked))
     return Stream(pieces=pieces, content_type=b"text/event-stream")
 
 
-def _still(asked: Asked) -> bool:
+def still(asked: Asked) -> bool:
     """Whether who asked would be let in again."""
     secret = secret_of(asked.headers)
     return asked.caller == (

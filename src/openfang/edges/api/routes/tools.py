@@ -32,8 +32,14 @@ _KINDS = {word: kind for kind in Kind for word in (kind.value, kind.source_type)
 
 
 async def _call(asked: Asked) -> Answer | Stream:
-    options, tool = read_options(asked.body, asked.headers), asked.path["id"]
-    arguments = asked.body.get("arguments", {})
+    options = read_options(asked.body, asked.headers)
+    return await made(asked, asked.path["id"], asked.body.get("arguments", {}), options)
+
+
+async def made(
+    asked: Asked, tool: str, arguments: Mapping[str, Any], options: Options
+) -> Answer | Stream:
+    """Make a call; who can read a stream hears of it on its way."""
     if wants_progress(asked.headers):
         return await streamed(
             lambda told: called(asked, tool, arguments, replace(options, progress=told))

@@ -1,0 +1,271 @@
+"""What one caller does with tasks: each message and each operation takes the one path."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.app.a2a.operations import CANCEL, check_own, raised, sees_all, unknown, visible
+from openfang.app.a2a.parcels import pack
+from openfang.app.calling import Calling
+from openfang.core.errors import NotFound, OpenFangError, Rejected, UnknownTool
+from openfang.core.ids import Kind, new_id, tool_id
+from openfang.core.labels import Labels
+from openfang.core.session import NO_OPTIONS
+from openfang.core.sessions import SessionSummary
+from openfang.storage.sessions import SessionStore, insert
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+
+    from openfang.app.agents import Agents
+    from openfang.app.build import Parts
+    from openfang.core.calls import Caller
+    from openfang.core.clients import Client
+    from openfang.core.progress import Listener
+    from openfang.core.results import Result
+    from openfang.core.session import Options
+    from openfang.core.tasks import Push, Seen, Sent, Task, TaskFilter, TaskPage, TaskState
+    from openfang.core.trace import Chain
+    from openfang.storage.state import Statement
+    from openfang.storage.tasks import TaskHead
+
+EDGE: Final = "a2a"
+_SESSION: Final = "session_"
+"""Names that begin like this are ids: nobody else gives them."""
+_LONGEST_CONTEXT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The tasks of one caller. Another's do not exist."""
+
+    parts: Parts
+    caller: Caller
+    chain: Chain
+    edge: str = EDGE
+
+    async def send(self, sent: Sent, options: Options = NO_OPTIONS) -> Task:
+        """Take a message: a new task, or the answer that one waited for."""
+        await self._opened()
+        if sent.task:
+            return await self._answered(sent)
+        self._find_agent(sent.agent)
+        known = self.parts.tasks.known(self.caller.id, sent.agent, sent.message.id)
+        if known is not None:
+            return await self._governed("get", known.id)
+        return await self._begun(sent, options)
+
+    async def _answered(self, sent: Sent) -> Task:
+        task = self._find(sent.task)
+        elsewhere = sent.agent and task.agent != sent.agent
+        if elsewhere or task.caller != self.caller.id:  # who watches does not speak for others
+            raise unknown(sent.task)
+        self._find_agent(task.agent)
+        if sent.context and sent.context != task.context:
+            raise Rejected(
+                f"The task {task.id} is in the context {task.context}, not in {sent.context}.",
+                status=422,
+                rule="context",
+                way_out="leave the context out, or name that of the task",
+            )
+        said = {"task": task.id, "message": sent.message.text}
+        await self._operate(task.agent, "answer", said)
+        if sent.push is not None:
+            await self.parts.pushes.set(replace(sent.push, task=task.id))
+        return await self.parts.tasks.answer(task.id, sent.message)
+
+    async def _begun(self, sent: Sent, options: Options) -> Task:
+        task_id, push = new_id("task"), sent.push
+        if push is not None:
+            await self.parts.pushes.check(push)
+        context, session, statements = await self._conversation(sent)
+        parcel = pack(sent.message, sent.metadata, self.caller.id, self.parts.clock.time_ns())
+        arguments = {**parcel.arguments, "session": session}
+        told = () if push is None else self.parts.pushes.put(replace(push, task=task_id))
+        try:
+            task = await self.parts.tasks.begin(
+                sent,
+                caller=self.caller.id,
+                context=context,
+                session=session,
+                work=partial(self._work, sent.agent, arguments, options),
+                statements=(*statements, *parcel.statements, *told),
+                task_id=task_id,
+            )
+        except OpenFangError:  # who only goes away stops nothing
+            self.parts.pushes.forget(task_id)
+            raise
+        if task.id != task_id:
+            self.parts.pushes.forget(task_id)
+        return task
+
+    def _work(
+        self,
+        agent: str,
+        arguments: Mapping[str, Any],
+        options: Options,
+        client: Client,
+        progress: Listener,
+    ) -> Awaitable[Result]:
+        """Make the call that is the work on a task; it waits for a person if one must say yes."""
+        parts, task = self.parts, client.connection
+        patience = parts.config.approvals.timeout_secs
+        wanted = replace(options, client=client, progress=progress, patience=patience, task=task)
+        calling = Calling(parts, self.caller, self.chain, self.edge)
+        call = calling.make(tool_id(Kind.AGENT, agent), arguments, wanted)
+        return parts.invoke(replace(call, task=task))
+
+    async def _conversation(self, sent: Sent) -> tuple[str, str, Sequence[Statement]]:
+        """Find the context that is meant and the session it is kept in, or make both."""
+        place = await self._place(sent.agent)
+        if not sent.context:
+            new = self._session(place)
+            return new.id, new.id, (insert(new),)
+        if len(sent.context) > _LONGEST_CONTEXT:
+            raise _no_context("It is too long.")
+        if not sent.context.startswith(_SESSION):
+            agents = await self._agents()
+            found = await agents.sessions.find(place, self.caller.id, sent.context)
+            return sent.context, found, ()
+        found = SessionStore(self.parts.database).get(sent.context)
+        if found is None or (found.agent, found.caller) != (place, self.caller.id):
+            raise _no_context(f"There is no {sent.context}.")
+        return sent.context, found.id, ()
+
+    def _session(self, place: str) -> SessionSummary:
+        now, session = self.parts.clock.time_ns(), new_id("session")
+        return SessionSummary(
+            id=session,
+            agent=place,
+            caller=self.caller.id,
+            name=session,
+            title="",
+            messages=0,
+            labels=Labels.NONE,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def settled(self, task_id: str) -> Task:
+        """Wait until it has ended, or waits for its caller."""
+        return await self.parts.tasks.settled(self._find(task_id).id)
+
+    async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
+        """Tell the task as it is, then all that happens to it, until it has ended."""
+        task = await self._governed("subscribe", task_id)
+        async with aclosing(self.parts.tasks.watch(task.id)) as watched:
+            async for seen in watched:
+                yield seen
+
+    async def get(self, task_id: str) -> Task:
+        """Read one."""
+        return await self._governed("get", task_id)
+
+    async def cancel(self, task_id: str) -> Task:
+        """End it, and the work on it."""
+        return await self._governed("cancel", task_id)
+
+    async def page(self, wanted: TaskFilter) -> TaskPage:
+        """List them; those of one agent on record with that agent, all of them with none."""
+        await self._opened()
+        if wanted.agent:
+            await self._operate(wanted.agent, "list", {})
+        whose = None if sees_all(self.caller, self.edge) else self.caller.id
+        return self.parts.tasks.page(whose, wanted)
+
+    async def events(self, task_id: str) -> Sequence[tuple[int, int, TaskState]]:
+        """Tell its states in order."""
+        task = await self._governed("get", task_id)
+        return self.parts.tasks.states(task.id)
+
+    async def set_push(self, push: Push) -> Push:
+        """Let somebody be told of what happens to it."""
+        task = await self._governed("push", push.task)
+        return await self.parts.pushes.set(replace(push, task=task.id))
+
+    async def pushes(self, task_id: str) -> Sequence[Push]:
+        """List who is told."""
+        task = await self._governed("push", task_id)
+        return self.parts.pushes.of(task.id)
+
+    async def delete_push(self, task_id: str, push_id: str) -> None:
+        """Tell them no longer."""
+        task = await self._governed("push", task_id)
+        await self.parts.pushes.delete(task.id, push_id)
+
+    async def _governed(self, operation: str, task_id: str) -> Task:
+        """Do something with a task as a call of its agent's; then look at how it is."""
+        head, agents = self._head(task_id), await self._agents()
+        if head.agent in agents.running:
+            await self._operate(head.agent, operation, {"task": task_id})
+        else:
+            await self._left(head, operation, task_id)
+        return self._find(task_id)
+
+    async def _left(self, head: TaskHead, operation: str, task_id: str) -> None:
+        """Do something with a task of an agent that is gone: it governs nothing, its tasks stay."""
+        cells, now = self.parts.config.limits.costs.call, self.parts.clock.monotonic()
+        self.parts.pipeline.guards.charge(self.caller, cells, now)
+        if operation == CANCEL:
+            check_own(head, self.caller, task_id)
+            await self.parts.tasks.cancel(task_id)
+
+    async def _operate(self, agent: str, operation: str, arguments: Mapping[str, Any]) -> None:
+        tool = f"{tool_id(Kind.AGENT, agent)}:tasks/{operation}"
+        calling = Calling(self.parts, self.caller, self.chain, self.edge)
+        call = calling.make(tool, arguments, NO_OPTIONS)
+        try:
+            # The same question again is no loop: it is how who waits finds out.
+            result = await self.parts.invoke(replace(call, run=call.id))
+        except UnknownTool:
+            raise _no_agent(agent) from None
+        if result.fault is not None:
+            raise raised(result.fault)
+
+    def _find(self, task_id: str) -> Task:
+        found = self.parts.tasks.find(task_id)
+        if found is None or not visible(found, self.caller, self.edge):
+            raise unknown(task_id)
+        return found
+
+    def _head(self, task_id: str) -> TaskHead:
+        found = self.parts.tasks.head(task_id)
+        if found is None or not visible(found, self.caller, self.edge):
+            raise unknown(task_id)
+        return found
+
+    def _find_agent(self, name: str) -> None:
+        try:
+            self.parts.catalog.find(self.caller, tool_id(Kind.AGENT, name))
+        except UnknownTool:
+            raise _no_agent(name) from None
+
+    async def _place(self, agent: str) -> str:
+        found = (await self._agents()).running.get(agent)
+        if found is None:
+            raise _no_agent(agent)
+        return found.spec.place
+
+    async def _opened(self) -> None:
+        await self._agents()
+
+    async def _agents(self) -> Agents:
+        if self.parts.agents is None:
+            raise NotFound("No agent is there.", way_out="openfang start")
+        return await self.parts.agents.opened()
+
+
+def _no_agent(name: str) -> NotFound:
+    return NotFound(f"No agent {name} is there.", way_out="openfang agents list")
+
+
+def _no_context(why: str) -> Rejected:
+    return Rejected(
+        f"This context cannot be gone on with: {why}",
+        status=422,
+        rule="context",
+        way_out="leave it out to begin a new one, or give it a name of your own",
+    )

@@ -1,0 +1,70 @@
+"""Who calls, over which edge and in whose chain: how their calls are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.calls import Call
+from openfang.core.labels import Labels
+from openfang.core.session import NO_OPTIONS, Options
+from openfang.core.trace import Chain, at_home
+from openfang.policy.context import NO_WISH, Wish, bind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.app.build import Parts
+    from openfang.core.calls import Caller
+
+ONE_SHOT: Final = "cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """An open home and who uses it, over which edge."""
+
+    parts: Parts
+    caller: Caller
+    chain: Chain
+    edge: str = ONE_SHOT
+
+    def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
+        """Make a call of this caller's. A person typed it, so it carries that label."""
+        parts = self.parts
+        chain, seconds = options.chain or self.chain, parts.config.guard.deadline_secs
+        return Call(
+            tool=tool,
+            caller=self.caller,
+            arguments=arguments,
+            context=bind(self.caller, _wish(options), parts.config.policy.blacklist),
+            chain=Chain(
+                trace_id=chain.trace_id,
+                span_id=chain.span_id,
+                depth=chain.depth,
+                ancestors=at_home(chain.ancestors, parts.writer.node) if chain.ancestors else (),
+                deadline=parts.clock.monotonic() + seconds,
+                starry_id=chain.starry_id,
+                shared=chain.shared,
+            ),
+            run=options.run,
+            labels=Labels.USER_INPUT,
+            admin_token=options.admin_token,
+            edge=self.edge,
+            patience=options.patience,
+            progress=options.progress,
+            client=options.client,
+            meta=options.meta,
+        )
+
+
+def _wish(options: Options) -> Wish:
+    if options is NO_OPTIONS:
+        return NO_WISH
+    return Wish(
+        mode=options.mode,
+        project_id=options.project,
+        spec_hash=options.spec,
+        task_id=options.task,
+        blacklist=options.blacklist,
+    )

@@ -1,0 +1,93 @@
+"""The built-in tools of a node: each family with what it works on."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from openfang.app.a2a.people import check_reached
+from openfang.app.clients import client_known
+from openfang.core.errors import HomeError
+from openfang.sources.a2a.errand import Around
+from openfang.sources.a2a.ledger import Ledger
+from openfang.sources.builtin.a2a import A2aLimits, a2a_tools
+from openfang.sources.builtin.agents import agent_tools
+from openfang.sources.builtin.clock import clock_tools
+from openfang.sources.builtin.files import file_tools
+from openfang.sources.builtin.memory import memory_tools
+from openfang.sources.builtin.shell import ShellLimits, shell_tools
+from openfang.sources.builtin.source import BuiltinSource
+from openfang.sources.builtin.web import WebLimits, web_tools
+from openfang.storage.peers import PeerStore
+from openfang.storage.state import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from openfang.app.build import Parts
+    from openfang.core.calls import Call, Caller
+    from openfang.sources.builtin.agents import Directory
+
+
+def around_peers(parts: Parts) -> Around:
+    """Put together what calls of agents elsewhere are handed."""
+    ledger = Ledger(
+        store=PeerStore(parts.database),
+        writer=parts.writer,
+        key=parts.master.derive("a2a-contexts"),
+        now=parts.clock.time_ns,
+    )
+    return Around(
+        check=parts.pipeline.stamper.check,
+        invoke=parts.invoke,
+        known=partial(client_known, parts),
+        clean=parts.redactor.tree,
+        node=parts.writer.node,
+        ledger=ledger,
+    )
+
+
+def builtins_of(parts: Parts) -> BuiltinSource:
+    """Put the families of built-in tools together, as they are configured now."""
+    tools = parts.config.tools
+
+    def workspace(space: str) -> Path:
+        return parts.agents.workspace(space) if parts.agents else parts.home.workspace(space)
+
+    def memory(call: Call) -> str:
+        return parts.agents.memory(call) if parts.agents else call.caller.space
+
+    async def directory() -> Directory:
+        if parts.agents is None:
+            raise HomeError("The home is not open for calls.", way_out="openfang start")
+        return await parts.agents.opened()
+
+    async def settled(caller: Caller, name: str) -> None:
+        if parts.peers is not None:
+            await parts.peers.settled(name)
+        check_reached(parts, caller, name)
+
+    elsewhere = A2aLimits(
+        enabled=parts.config.a2a.enabled, allow_private=tools.web_fetch.allow_private
+    )
+    web = WebLimits(
+        allow_private=tools.web_fetch.allow_private,
+        timeout=tools.web_fetch.timeout_secs,
+        max_bytes=tools.web_fetch.max_bytes,
+    )
+    shell = ShellLimits(
+        programs=frozenset(tools.shell_exec.programs),
+        allow_shell=tools.shell_exec.allow_shell,
+        timeout=tools.shell_exec.timeout_secs,
+        variables=tools.shell_exec.env,
+    )
+    families = (
+        clock_tools(parts.clock.time_ns),
+        file_tools(workspace, tools.files.max_bytes),
+        memory_tools(MemoryStore(parts.database), parts.writer, memory),
+        shell_tools(workspace, shell),
+        web_tools(web),
+        agent_tools(directory, parts.invoke),
+        a2a_tools(elsewhere, around_peers(parts), settled),
+    )
+    return BuiltinSource(families, parts.pipeline.stamper.check, disabled=tools.disabled)

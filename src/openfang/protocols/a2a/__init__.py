@@ -1,0 +1,1 @@
+"""A2A as pure functions of JSON: no I/O here."""
