@@ -1,0 +1,1 @@
+"""Agents elsewhere as tools, in whichever dialect of A2A they speak."""
