@@ -123,7 +123,7 @@ def same(told: Any, answered: Any) -> bool:
             return told == answered
 
 
-@pytest.mark.parametrize("name", ["mcp.md", "http.md", "agents.md"])
+@pytest.mark.parametrize("name", ["mcp.md", "http.md", "agents.md", "a2a.md"])
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:
     page = typed(name)
     assert page

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import serving
 
 from openfang.app.starters import STARTERS
-from openfang.config.manifests import load_manifests, parse_manifest
+from openfang.config.manifests import parse_manifest, read_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def editing(cli: Cli, name: str, script: str) -> Ran:
 
 
 def test_a_new_home_begins_with_two_agents_that_are_in_order(fresh: Cli) -> None:
-    assert sorted(load_manifests(fresh.home)) == sorted(STARTERS) == ["assistant", "echo"]
+    assert sorted(read_manifests(fresh.home)[0]) == sorted(STARTERS) == ["assistant", "echo"]
     assert fresh("agents", "validate").code == 0
     folders = [fresh.home / "agents" / name for name in STARTERS]
     files = [file for folder in folders for file in folder.iterdir()]
@@ -151,7 +151,7 @@ def test_a_new_one_is_in_order_and_answers(fresh: Cli, profile: str, code: tuple
     made = fresh("agents", "new", "my-agent", "--profile", profile, *code)
     folder = fresh.home / "agents" / "my-agent"
     assert (made.code, made.out) == (0, f"{folder}\n")
-    assert load_manifests(fresh.home)["my-agent"].profile == profile
+    assert read_manifests(fresh.home)[0]["my-agent"].profile == profile
     assert fresh("agents", "validate", "my-agent").code == 0
     files = {"agent.toml", "agent.py"} if code else {"agent.toml"}
     assert {file.name for file in folder.iterdir()} == files

@@ -97,6 +97,17 @@ _GROUPS = {
             "delete": ("sessions:delete", "Delete one and all that was said in it."),
         },
     ),
+    "a2a": (
+        "Speak with agents elsewhere, and give ours work that goes on.",
+        {
+            "discover": ("a2a:discover", "Read the card of an agent elsewhere."),
+            "send": ("a2a:send", "Send a message, here or elsewhere, and print the answer."),
+            "watch": ("tasks:watch", "Show a task and what happens to it, until it has ended."),
+            "tasks": ("tasks:list_tasks", "List tasks, the last changed first."),
+            "cancel": ("tasks:cancel", "End a task, and the work on it."),
+            "peers": ("a2a:peers", "List the agents elsewhere, and how each is."),
+        },
+    ),
     "results": (
         "Read what was too long to show.",
         {"show": ("results:show_result", "Show the whole of a result that was cut.")},

@@ -21,6 +21,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from openfang.compat.a2a import A2aClient, build_agent_card
+    from openfang.compat.a2a_tasks import (
+        A2aArtifact,
+        A2aMessage,
+        A2aTask,
+        A2aTaskStatus,
+        A2aTaskStore,
+    )
     from openfang.compat.adapter import MCPAdapter
     from openfang.compat.audit import AuditEvent, AuditLogger, audit_logger
     from openfang.compat.client import MCPClient, MCPHealthCheck, mcp_health_check
@@ -46,6 +54,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOWED",
     "DENIED",
+    "A2aArtifact",
+    "A2aClient",
+    "A2aMessage",
+    "A2aTask",
+    "A2aTaskStatus",
+    "A2aTaskStore",
     "AuditEvent",
     "AuditLogger",
     "CapabilityRegistry",
@@ -68,6 +82,7 @@ __all__ = [
     "ToolRouter",
     "ToolSource",
     "audit_logger",
+    "build_agent_card",
     "extract_mcp_server",
     "find_daemon",
     "format_mcp_tool_name",
@@ -77,6 +92,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "a2a": ("A2aClient", "build_agent_card"),
+    "a2a_tasks": ("A2aArtifact", "A2aMessage", "A2aTask", "A2aTaskStatus", "A2aTaskStore"),
     "adapter": ("MCPAdapter",),
     "audit": ("AuditEvent", "AuditLogger", "audit_logger"),
     "client": ("MCPClient", "MCPHealthCheck", "mcp_health_check"),
