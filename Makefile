@@ -45,11 +45,12 @@ SOAK_KILLS    ?= 100
 
 fuzz: $(VENV)/.dev  ## send the daemon wrong requests (FUZZ_REQUESTS=1000000 FUZZ_MINUTES=60 FUZZ_SEED=1)
 	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_MINUTES=$(FUZZ_MINUTES) \
-		$(BIN)/pytest tests/faults/test_fuzz.py $(PYTEST_ARGS)
+		$(BIN)/pytest tests/faults/test_tasks_fuzz.py tests/faults/test_fuzz.py $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=200000 SOAK_KILLS=100)
 	@SOAK_CALLS=$(SOAK_CALLS) SOAK_KILLS=$(SOAK_KILLS) \
-		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py $(PYTEST_ARGS)
+		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py \
+		tests/faults/test_tasks_killed.py $(PYTEST_ARGS)
 
 lock: $(VENV)/.dev  ## resolve all lock files anew
 	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock
@@ -75,8 +76,8 @@ $(VENV)/.dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
 	@$(UV) --no-deps --editable .
 	@touch $@ $(VENV)/.run
 
-# The real MCP servers and clients and the conformance suite that the tests run against.
-$(VENV)/.peers: tools/test_peers.py $(wildcard tests/packages/node/* tests/packages/python/*) | $(VENV)/.dev
+# The real servers and clients and the conformance suite that the tests run against.
+$(VENV)/.peers: tools/test_peers.py $(wildcard tests/packages/node*/* tests/packages/python/*) | $(VENV)/.dev
 	@$(BIN)/python tools/test_peers.py
 	@touch $@
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import anyio
 
-from bench import agents, cli, code_agents, daemon, log, mcp, path, planner, serving
+from bench import a2a, agents, cli, code_agents, daemon, log, mcp, path, planner, serving
 
-PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "serving", "cli")
+PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "serving", "a2a", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
@@ -23,6 +23,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "planner": planner,
         "daemon": daemon,
         "serving": serving,
+        "a2a": a2a,
     }
     for name, part in parts.items():
         if name in wanted:

@@ -62,11 +62,11 @@ class Target:
 
 
 @contextmanager
-def daemon(home: Path, config: str = "") -> Generator[tuple[Target, float]]:
+def daemon(home: Path, config: str = "", *, made: bool = False) -> Generator[tuple[Target, float]]:
     """A daemon on a new home, and the CPU that it took until it was healthy."""
     environ = {**os.environ, "OPENFANG_HOME": str(home)}
     openfang = [sys.executable, "-m", "openfang"]
-    home.mkdir()
+    home.mkdir(exist_ok=made)
     (home / "config.toml").write_text(config + _RAISED)
     subprocess.run([*openfang, "init"], env=environ, check=True, stdout=subprocess.DEVNULL)
     command = [*openfang, "start", "--listen", "127.0.0.1:0"]

@@ -29,7 +29,7 @@ server.run(
 """
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -67,7 +67,7 @@ NAMES = tuple(_COMMANDS)
 @contextmanager
 def running(name: str, folder: Path) -> Generator[Served]:
     """One of them, ready for calls."""
-    port = _free_port()
+    port = free_port()
     environ = {
         **os.environ,
         "HOME": str(folder),

@@ -100,7 +100,7 @@ REQUIREMENTS = (
         "`url`, `auth`, `allow_private`. Absent or false: card and `/a2a` routes answer "
         "404 with a problem that names the key, nothing is stored or discovered, `a2a_*` "
         "tools are disabled (gate 1). Changes take effect on reload; running tasks go on.",
-        open="daemon, import and A2A",
+        open="daemon and import",
     ),
     Requirement(
         "C2.6",
@@ -187,7 +187,7 @@ REQUIREMENTS = (
         "loopback and private ranges, never the metadata addresses. The same switch, "
         "default false, stands in `[[a2a.external_agents]]`, `[[nodes]]`, `[a2a.push]`, "
         "`[approvals.webhook]` and `[tools.web_fetch]`.",
-        open="the switch of A2A peers, nodes, push and the webhook",
+        open="the switch of nodes and the webhook",
     ),
     Requirement(
         "C3.10",
@@ -274,7 +274,6 @@ REQUIREMENTS = (
         'spaces, `Can use the {tool} tool`, tags `["tool"]`, examples `[]`; `"*"` '
         "shows none in public). `GET /a2a/agents`: `{agents, total}`. A capability is "
         "true only if a test exercises it in a dialect that the card offers.",
-        open="A2A",
     ),
     Requirement(
         "C5.2",
@@ -288,27 +287,23 @@ REQUIREMENTS = (
         "continues an `inputRequired` task. 404 for unknown, evicted, foreign and for no "
         "agent; 409 for cancel of a finished one. Reading also accepts `session_id`, "
         "`Submitted`, `input-required`, `canceled`, `{state}`.",
-        open="A2A",
     ),
     Requirement(
         "C5.3",
         "Beside it A2A 1.0, and 0.3 for older peers, over JSON-RPC and HTTP+JSON, with "
         "streaming, listing, cancellation, resubscription and push notifications; one "
         "task store behind all dialects.",
-        open="A2A",
     ),
     Requirement(
         "C5.4",
         "Every agent has its own card and address; a task can name its agent (path, or "
         "`metadata.agent`), else the primary agent answers. All text parts count; files "
         "and data reach the agent.",
-        open="A2A",
     ),
     Requirement(
         "C5.5",
         "`sessionId` / `contextId` continues a conversation of that caller with that "
         'agent; callers never share one; another caller\'s task is "not found".',
-        open="A2A",
     ),
     Requirement(
         "C5.6",
@@ -317,14 +312,12 @@ REQUIREMENTS = (
         "final; state history is readable. `kill -9` at any of 100 random points: every "
         "acknowledged task is there, finished ones identical, the others resumed or "
         "failed with the reason within 5 s of the next start.",
-        open="A2A",
     ),
     Requirement(
         "C5.7",
         "Cancel: within 1 s of its answer the tool's process or upstream call has ended, "
         "`tool_invocation_end` says cancelled, a late result changes nothing. A caller "
         "that disconnects does not stop a task.",
-        open="A2A",
     ),
     Requirement(
         "C5.8",
@@ -333,13 +326,11 @@ REQUIREMENTS = (
         " bodies, address checks as in C3.9, credentials per peer; speaks the seed's "
         "dialect, 0.3 and 1.0. Two of our own nodes work with each other in every "
         "dialect.",
-        open="A2A",
     ),
     Requirement(
         "C5.9",
         "External agents are discovered at boot in the background; a failure is logged "
         "and retried; discovered agents are tools (`a2a:{peer}`).",
-        open="A2A",
     ),
     Requirement(
         "C6.1",
@@ -410,7 +401,6 @@ REQUIREMENTS = (
         "Arguments at most 1 MiB, checked before anything reads them, then against the "
         "tool's JSON Schema; files and data parts become blobs before and travel as "
         "references; a whole message has 10 MB.",
-        open="blobs for files and data parts",
     ),
     Requirement(
         "C7.6",
@@ -621,13 +611,12 @@ REQUIREMENTS = (
         "requires). `auth.require_key = false` gives the seed's behaviour of an unset "
         "`api_key`: accepted only while listening on loopback, with a warning at every "
         "start, and callers then have the scope of `local-mcp`, never admin.",
-        open="A2A, OAuth and the page",
+        open="the page",
     ),
     Requirement(
         "C12.2",
         "Host and Origin are checked; bodies are bounded; slow senders are cut off; "
         "errors are RFC 9457 problems (JSON-RPC errors where the answer is an envelope).",
-        open="JSON-RPC envelopes",
     ),
     Requirement(
         "C12.3",
@@ -694,7 +683,6 @@ REQUIREMENTS = (
         " tools, `Request timed out: {method} (id={id})`, `Tool invoked: {tool_id}, "
         "result: {success}`, `Policy violation: {reason}`, discoveries with name, URL and"
         " skill count), structured, with the trace id.",
-        open="discoveries of A2A peers",
     ),
     Requirement(
         "C14.3",
@@ -803,7 +791,6 @@ REQUIREMENTS = (
         "fail / cancel`, `build_agent_card`, `find_daemon`. In a daemon "
         "`MCPClient.call_tool` takes the pipeline; the policy engine there is the `seed` "
         "profile.",
-        open="A2A names",
     ),
 )
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}

@@ -1,4 +1,4 @@
-"""Install the real MCP servers and clients and the conformance suite that the tests run against.
+"""Install the real servers and clients and the conformance suite that the tests run against.
 
 `tests/packages/` pins them. Python programs get an environment each, because they do not agree on
 their libraries. `bench` installs instead the gateways that the bench measures us beside. `lock`
@@ -17,7 +17,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "tests" / "packages"
-NODE_PINS = PINS / "node"
 VENV = Path(sys.prefix)
 PEERS = VENV / "peers"
 UV = VENV / "bin" / "uv"
@@ -36,11 +35,11 @@ def _npm(*arguments: str, folder: Path) -> None:
     subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, check=True)
 
 
-def _install_node() -> None:
-    folder = PEERS / "node"
+def _install_node(pins: Path) -> None:
+    folder = PEERS / pins.name
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json", ".npmrc"):
-        (folder / name).write_bytes((NODE_PINS / name).read_bytes())
+        (folder / name).write_bytes((pins / name).read_bytes())
     _npm("ci", "--ignore-scripts", folder=folder)
 
 
@@ -54,13 +53,13 @@ def _install_python(lock: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def _lock_node() -> None:
-    _npm("install", "--package-lock-only", folder=NODE_PINS)
-    path = NODE_PINS / "package-lock.json"
-    pins: dict[str, Any] = json.loads(path.read_text())
-    for package in pins["packages"].values():
+def _lock_node(pins: Path) -> None:
+    _npm("install", "--package-lock-only", folder=pins)
+    path = pins / "package-lock.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    for package in found["packages"].values():
         package.pop("funding", None)
-    path.write_text(json.dumps(pins, indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 def _lock_python(wanted: Path) -> None:
@@ -68,15 +67,20 @@ def _lock_python(wanted: Path) -> None:
     subprocess.run(command, check=True)
 
 
+def _node_pins() -> list[Path]:
+    return [file.parent for file in sorted(PINS.glob("*/package.json"))]
+
+
 def main() -> None:
     if sys.argv[1:] == ["lock"]:
-        _lock_node()
+        for pins in _node_pins():
+            _lock_node(pins)
         for wanted in sorted(PINS.glob("*/*.in")):
             _lock_python(wanted)
         return
     bench = sys.argv[1:] == ["bench"]
-    if not bench:
-        _install_node()
+    for pins in [] if bench else _node_pins():
+        _install_node(pins)
     for lock in sorted((PINS / ("bench" if bench else "python")).glob("*.lock")):
         _install_python(lock)
 

@@ -51,7 +51,7 @@ def replies(data: bytes, *, head_only: bool = False) -> Iterator[Reply]:
         at = end + 4
         if status < _FIRST_FINAL:
             continue
-        if headers.get("content-type") == EVENTS:
+        if headers.get("content-type", "").startswith(EVENTS):
             yield Reply(status, headers, data[at:])
             return
         body = b""

@@ -45,7 +45,7 @@ GROWTH = 48_000_000
 # More at once than wait in turn: the only reason for which it may send anybody away.
 BUSY = {"overloaded"}
 BEGAN = time.monotonic()
-STREAM = f"content-type: {EVENTS}\r\n".encode()
+STREAM = f"content-type: {EVENTS}".encode()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,50 @@
+"""A server over stdio whose tool takes as long as a pipe is held open. Standard library only.
+
+`kettle.py FOLDER [reads]`: each call is noted in `FOLDER/heard`, and ends with `FOLDER/pipe`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+FOLDER, READS = Path(sys.argv[1]), "reads" in sys.argv[2:]
+TOOL: dict[str, Any] = {
+    "name": "watch_kettle",
+    "description": "Watch the kettle until it boils.",
+    "inputSchema": {"type": "object", "properties": {}},
+    "annotations": {"readOnlyHint": READS, "idempotentHint": READS},
+}
+
+
+def watch() -> dict[str, Any]:
+    with (FOLDER / "heard").open("a") as heard:
+        heard.write("watch\n")
+    (FOLDER / "pipe").read_bytes()
+    return {"content": [{"type": "text", "text": "The kettle boils."}]}
+
+
+def result(method: str) -> dict[str, Any]:
+    match method:
+        case "initialize":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "kettle", "version": "1"},
+            }
+        case "tools/list":
+            return {"tools": [TOOL]}
+        case "tools/call":
+            return watch()
+        case _:
+            return {}
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": result(message["method"])}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

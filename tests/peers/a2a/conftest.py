@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.peers.a2a.house import House, furnished, house
+from tests.peers.a2a.receiver import Receiver, receiver
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
+    """One node for all of these tests: their tasks do not get in each other's way."""
+    with house(furnished(tmp_path_factory.mktemp("a2a") / "home")) as found:
+        yield found
+        assert found.complaints() == []
+
+
+@pytest.fixture(scope="session")
+def hook() -> Generator[Receiver]:
+    """Somebody who is told of what happens."""
+    with receiver() as found:
+        yield found

@@ -1,0 +1,105 @@
+"""Two of our own nodes whose agents have the same name: they ask each other, and not in circles."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.faults.daemon import NO_LIMITS, SECONDS, make_home, serving
+from tests.peers.a2a.front import front
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from tests.faults.daemon import Daemon, Home
+    from tests.peers.a2a.front import Front
+
+pytestmark = pytest.mark.requirement("C8.2", "C5.8")
+
+CONFIG = f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "assistant"\n'
+PEER = """
+[[a2a.external_agents]]
+name = "other"
+url = "{url}"
+auth = "{auth}"
+allow_private = true
+trust = "high"
+"""
+MANIFEST = """
+name = "assistant"
+module = "python:agent.py"
+[capabilities]
+tools = ["a2a:other"]
+[policy]
+project = "default"
+"""
+# Each word before the last is a node further on.
+PROGRAM = """
+async def run(message, context):
+    first, _, rest = message.partition(" ")
+    if not rest:
+        return "I say " + first
+    try:
+        return first + ": " + (await context.call("a2a:other", {"message": rest})).text
+    except context.Refused as refused:
+        return "refused: " + refused.code
+"""
+DIALECTS = ("seed", "1.0-JSONRPC")
+
+
+def home(folder: Path) -> Home:
+    made = make_home(folder, CONFIG)
+    agent = made.path / "agents" / "assistant"
+    agent.mkdir(parents=True, exist_ok=True)  # it is what a new home has
+    (agent / "agent.toml").write_text(MANIFEST)
+    (agent / "agent.py").write_text(PROGRAM)
+    return made
+
+
+def introduced(one: Home, other: Front, dialect: str, key: str) -> None:
+    with (one.path / "config.toml").open("a") as config:
+        config.write(PEER.format(url=other.card(dialect), auth=key))
+
+
+def met(daemon: Daemon) -> None:
+    """Wait until it knows the other: nobody announces that."""
+    ends = time.monotonic() + SECONDS
+    while daemon.ask("GET", "/api/tools/a2a:other").status != 200:
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+@pytest.fixture(params=DIALECTS)
+def asks(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Daemon]:
+    """One of two nodes that know each other."""
+    with ExitStack() as stack:
+        fronts = [stack.enter_context(front()) for _ in range(2)]
+        homes = [home(tmp_path / name) for name in ("one", "two")]
+        introduced(homes[0], fronts[1], request.param, homes[1].key)
+        introduced(homes[1], fronts[0], request.param, homes[0].key)
+        nodes = [stack.enter_context(serving(one)) for one in homes]
+        for node, before in zip(nodes, fronts, strict=True):
+            before.node = node.address
+        for node in nodes:
+            met(node)
+        yield nodes[0]
+
+
+def told(daemon: Daemon, message: str) -> str:
+    """Talk to the agent, each time anew: what came from abroad taints a conversation."""
+    said = {"message": message, "session": message}
+    answer = daemon.ask("POST", "/api/agents/assistant/message", said)
+    assert answer.status == 200, answer.body
+    return answer.json["response"]
+
+
+def test_an_agent_asks_its_namesake_and_a_way_back_is_refused(asks: Daemon) -> None:
+    assert told(asks, "hello") == "I say hello"
+    assert told(asks, "there hello") == "there: I say hello"
+    again = told(asks, "there back hello")
+    assert again.startswith("there: back: "), again
+    assert "agent:assistant is already waiting further up in this chain" in again
+    assert "I say hello" not in again
