@@ -52,6 +52,7 @@ TABLE = {
     ("GET", "/api/sessions/{id}/export"): "key",
     ("DELETE", "/api/sessions/{id}"): "key",
     ("GET", "/api/a2a/agents"): "key",
+    ("POST", "/api/a2a/agents/{name}/discover"): "key",
     ("POST", "/api/a2a/discover"): "key",
     ("POST", "/api/a2a/send"): "key",
     ("GET", "/api/a2a/tasks"): "key",
