@@ -141,9 +141,7 @@ async def sdk_peer(kind: str = "JSONRPC 1.0", *, streaming: bool = True) -> Asyn
         listener.listen()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         served = Served(Agent(), url, card_of(url, kind, streaming=streaming))
-        config = uvicorn.Config(
-            _app(served, streaming=streaming), log_config=None, lifespan="off"
-        )
+        config = uvicorn.Config(_app(served, streaming=streaming), log_config=None, lifespan="off")
         config.timeout_graceful_shutdown = 1
         server = uvicorn.Server(config)
 
