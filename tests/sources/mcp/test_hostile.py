@@ -428,14 +428,15 @@ async def fails_soon(node: Scene, words: str) -> None:
 
 # It greets in no way that is known
 
+GREETED_WITHIN = 10.0
 HANDSHAKES = {
     "version": "1999-12-31",
     "no text": "no revision known here",
     "error": "go away",
     "null": "The result is null",
     "list": "The result is a list",
-    "nothing": "no connection in 4 s",
-    "html": "no connection in 4 s",
+    "nothing": f"no connection in {GREETED_WITHIN:g} s",
+    "html": f"no connection in {GREETED_WITHIN:g} s",
 }
 
 
@@ -444,7 +445,7 @@ async def test_a_bad_handshake_is_that_servers_matter(tmp_path: Path) -> None:
     names = {kind: f"bad-{kind.replace(' ', '-')}" for kind in (*HANDSHAKES, "types", "large")}
     servers = [hostile(f"greeting={kind}", name=name) for kind, name in names.items()]
     silent = hostile("start=silent", name="bad-silent")
-    pace = replace(QUICK, connect=4.0)
+    pace = replace(QUICK, connect=GREETED_WITHIN)
     async with scene(tmp_path, *servers, silent, pace=pace, settle=False) as node:
         node.servers.want()
         await node.well("good")  # nobody waits for those that are slow
