@@ -6,23 +6,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from openfang.core.decisions import Deny
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.results import error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
-from openfang.policy.grants import way_to_grant
-from openfang.safety.urls import AddressRefused, host_granted, parse_target
+from openfang.safety.urls import parse_target
 from openfang.sources.a2a.client import open_client
 from openfang.sources.a2a.discover import discover, find
 from openfang.sources.a2a.errand import Errand
 from openfang.sources.a2a.wire import Reached, Wire
+from openfang.sources.builtin.addresses import url_granted
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from openfang.core.calls import Admitted, Call, Caller
+    from openfang.core.decisions import Deny
     from openfang.core.results import Result
     from openfang.core.tools import Tool
     from openfang.sources.a2a.card import Card
@@ -89,19 +89,8 @@ def _switched(tool: Tool, limits: A2aLimits) -> Tool:
 
 
 def _grant(call: Call) -> Deny | None:
-    if "peer" in call.arguments:
-        return None  # what it is known as is granted, or not, where it is called
-    try:
-        target = parse_target(str(call.arguments.get("url", "")))
-    except AddressRefused:
-        return None  # no address at all: the tool itself says what is wrong with it
-    if host_granted(target, call.caller.grants.network):
-        return None
-    return Deny(
-        f"Host {target.host} is not covered by the network grants of {call.caller.id}",
-        "network_not_granted",
-        way_to_grant(call.caller, "network", target.host),
-    )
+    # What a peer is known as is granted, or not, where it is called.
+    return None if "peer" in call.arguments else url_granted(call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from openfang.core.decisions import Deny
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
-from openfang.policy.grants import way_to_grant
-from openfang.safety.urls import AddressRefused, host_granted, parse_target
+from openfang.sources.builtin.addresses import url_granted
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.core.calls import Admitted, Call
+    from openfang.core.calls import Admitted
     from openfang.host.http import Response
 
 # Python's own, and those that only exist for host names: no page is written in them, some are slow.
@@ -54,21 +52,7 @@ class WebLimits:
 
 def web_tools(limits: WebLimits) -> Sequence[Builtin]:
     """The family of the web."""
-    return [Builtin(_FETCH, _Web(limits).fetch, _grant)]
-
-
-def _grant(call: Call) -> Deny | None:
-    try:
-        target = parse_target(str(call.arguments.get("url", "")))
-    except AddressRefused:
-        return None  # no address at all: the tool itself says what is wrong with it
-    if host_granted(target, call.caller.grants.network):
-        return None
-    return Deny(
-        f"Host {target.host} is not covered by the network grants of {call.caller.id}",
-        "network_not_granted",
-        way_to_grant(call.caller, "network", target.host),
-    )
+    return [Builtin(_FETCH, _Web(limits).fetch, url_granted)]
 
 
 @dataclass(frozen=True, slots=True)
