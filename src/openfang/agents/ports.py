@@ -49,7 +49,10 @@ class Sessions(Protocol):
     """Conversations, one for each agent, caller and name. What returned is durable."""
 
     async def find(self, agent: str, caller: str, name: str) -> str:
-        """Find a session by its name or its own id, or begin one, and give its id."""
+        """Give the id of a session: find it by its name, or begin one.
+
+        What is an id already is looked for when it is opened.
+        """
         ...
 
     async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
@@ -81,8 +84,15 @@ class Sessions(Protocol):
         """Open a session as it was before an interrupted run."""
         ...
 
-    async def end(self, session: str, run: str, ended: Ended, labels: Labels) -> None:
-        """Keep how a run ended, and what the conversation carries from now on."""
+    async def end(
+        self,
+        session: str,
+        run: str,
+        ended: Ended,
+        labels: Labels,
+        said: Sequence[Message] = (),
+    ) -> None:
+        """Keep how a run ended, its last turns, and what the conversation carries from now on."""
         ...
 
 

@@ -42,7 +42,7 @@ class Queues:
 
 def _one() -> anyio.Semaphore:
     # Whoever asks and whoever began the run may be different tasks: a lock would have an owner.
-    return anyio.Semaphore(1)
+    return anyio.Semaphore(1, fast_acquire=True)
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Place:
     _turn: anyio.Semaphore
     _held: bool = False
     _lent: int = 0
-    _returning: anyio.Lock = field(default_factory=anyio.Lock)
+    _returning: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     async def take(self) -> None:
         """Wait for it, unless another question waits still."""

@@ -7,6 +7,7 @@ import re
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -77,8 +78,11 @@ class StoredSessions:
     now: Callable[[], int] = time.time_ns
 
     async def find(self, agent: str, caller: str, name: str) -> str:
-        """Find a session by its name or its own id, or begin one, and give its id."""
-        return (await self._found(agent, caller, name)).id
+        """Give the id of a session: find it by its name, or begin one.
+
+        What is an id already is looked for when it is opened.
+        """
+        return name if _ID.match(name) else (await self._found(agent, caller, name)).id
 
     async def open(self, agent: str, caller: str, name: str, *, most: int) -> Conversation:
         """Open one; of its messages the last, cut where a person speaks."""
@@ -103,16 +107,17 @@ class StoredSessions:
             task=came.task,
             now=now,
         )
+        said = sessions.ask(session, run, message, now)
         try:
-            await self._write(
-                *self._known(),
-                *agent_runs.begin(beginning, (self.process.id, *await self._dead_in(session))),
-                *sessions.ask(session, run, message, now),
-            )
+            await self._write(*self._known(), *agent_runs.begin(beginning), *said)
         except SourceFailed:
-            if self._store.get(session) is not None and self._others_in(session):
+            others = self._others_in(session)
+            if self._store.get(session) is None or not others:
+                raise
+            dead = await to_thread.run_sync(gone, self.process.folder, others)
+            if not others <= dead:
                 raise Busy from None
-            raise
+            await self._write(*self._known(), *agent_runs.begin(beginning, dead), *said)
         self.process.known = True
 
     def used(self, agents: Collection[str]) -> Usage:
@@ -131,10 +136,22 @@ class StoredSessions:
         """Keep that a call of a run is about to be made."""
         await self._write(agent_runs.call(run, wish))
 
-    async def end(self, session: str, run: str, ended: Ended, labels: Labels) -> None:
-        """Keep how a run ended, and what the conversation carries from now on."""
+    async def end(
+        self,
+        session: str,
+        run: str,
+        ended: Ended,
+        labels: Labels,
+        said: Sequence[Message] = (),
+    ) -> None:
+        """Keep how a run ended, its last turns, and what the conversation carries from now on."""
         now = self.now()
-        await self._write(*agent_runs.end(run, ended, now), sessions.carry(session, labels, now))
+        turns = [sessions.say(session, run, message, now) for message in said]
+        await self._write(
+            *chain.from_iterable(turns),
+            *agent_runs.end(run, ended, now),
+            sessions.carry(session, labels, now),
+        )
 
     async def interrupted(self) -> list[Interrupted]:
         """Take over the runs whose processes are gone. No two processes are handed the same one.
@@ -161,12 +178,6 @@ class StoredSessions:
         """Name the other processes that have a run in the session, or had one when they ended."""
         runs = AgentRunStore(self.database).under_way_in(session)
         return {run.process for run in runs} - {self.process.id}
-
-    async def _dead_in(self, session: str) -> frozenset[str]:
-        others = self._others_in(session)
-        if not others:
-            return frozenset()
-        return await to_thread.run_sync(gone, self.process.folder, others)
 
     async def _found(self, agent: str, caller: str, name: str) -> SessionSummary:
         if not name.startswith(_RESERVED):

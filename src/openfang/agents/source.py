@@ -156,7 +156,7 @@ class AgentSource:
                 f"The agent {self.name} is at work in this session further up in the chain.",
                 way_out="another session, or none",
             )
-        async with self._queues.place(session) as place:
+        async with self._queues.place(f"{call.caller.id} {session}") as place:
             before = self._around.interrupted.get(call.resumes)
             if before is not None:
                 return await self._resumed(lending(admitted, place), before)
@@ -205,11 +205,11 @@ class AgentSource:
             why = _last_words(error)
             raise
         finally:
-            ended = replace(ended, usage=turn.usage or ended.usage)
+            if turn.usage is not None:
+                ended = replace(ended, usage=turn.usage)
             if not (why and turn.admitted.call.task and self._around.ending()):
                 with anyio.CancelScope(shield=True):
-                    await _closed(turn, ended.ending, why)
-                    await self._around.sessions.end(turn.opened.id, turn.run, ended, turn.labels)
+                    await _closed(turn, ended, why)
         return _result(ended, turn.opened.id, turn.labels)
 
 
@@ -223,10 +223,13 @@ def _session(call: Call) -> str:
     return str(name) if str(name).startswith("session_") else f"{name} of {call.root}"
 
 
-async def _closed(turn: Turn, ending: Ending, why: str) -> None:
+async def _closed(turn: Turn, ended: Ended, why: str) -> None:
+    """Keep the end of a run; if it broke off, that is what its caller is told of."""
     try:
-        await turn.close(ending, why)
-    except OpenFangError as error:  # the session may be gone; the run ends all the same
+        await turn.end(ended, why)
+    except OpenFangError as error:
+        if not why:
+            raise
         _log.warning("The end of a run of %s could not be kept: %s", turn.spec.name, error.message)
 
 

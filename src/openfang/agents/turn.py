@@ -15,6 +15,8 @@ from openfang.agents.spec import Mind, both
 from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from openfang.agents.ports import Around, Conversation
     from openfang.agents.spec import AgentSpec
     from openfang.core.agents import Wish
@@ -64,11 +66,9 @@ class Turn:
         does = self.spec.does
         if isinstance(does, Mind):
             return await self._by_model(does)
-        ended = await self.around.programs.answer(
+        return await self.around.programs.answer(
             self.spec, self._incoming(text), call=self.call, ask=self.ask, told=self._told
         )
-        await self.said(Message(speaker=Speaker.AGENT, text=ended.answer))
-        return ended
 
     def _incoming(self, text: str) -> Incoming:
         call = self.admitted.call
@@ -87,9 +87,7 @@ class Turn:
         does = self.spec.does
         if isinstance(does, Mind):
             return await self._by_model(does)
-        ended = Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
-        await self.said(Message(speaker=Speaker.AGENT, text=ended.answer))
-        return ended
+        return Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
 
     async def _by_model(self, mind: Mind) -> Ended:
         budget = self.spec.budget
@@ -157,16 +155,21 @@ class Turn:
         """Keep that a call is about to be made."""
         await self.around.sessions.begun(self.run, wish)
 
-    async def close(self, ending: Ending, why: str = "") -> None:
-        """Leave nothing open in the session: no call without its result, no question unanswered.
+    async def end(self, ended: Ended, why: str = "") -> None:
+        """Keep how it ended; `why` is said if the run broke off."""
+        left = tuple(self._left(ended, why))
+        await self.around.sessions.end(self.opened.id, self.run, ended, self.labels, left)
 
-        `why` is said if the run broke off; otherwise its ending has words.
-        """
-        for wish in unanswered(self.turns):
-            await self.said(lost(wish))
+    def _left(self, ended: Ended, why: str) -> Iterator[Message]:
+        """Leave nothing open in the session: no call without its result, no question unanswered."""
+        open_calls = unanswered(self.turns)
+        yield from map(lost, open_calls)
         last = self.turns[-1]
-        if last.speaker is Speaker.AGENT and not last.wishes:
-            return
+        if open_calls or last.speaker is not Speaker.AGENT or last.wishes:
+            yield Message(speaker=Speaker.AGENT, text=self._last_words(ended, why))
+
+    def _last_words(self, ended: Ended, why: str) -> str:
         said = "".join(self._unsaid)
-        text = "\n\n".join(filter(None, (said, why))) if why else parting(said, ending)
-        await self.said(Message(speaker=Speaker.AGENT, text=text))
+        if why:
+            return "\n\n".join(filter(None, (said, why)))
+        return parting(said, ended.ending) if self._thinking else ended.answer

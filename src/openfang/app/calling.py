@@ -29,8 +29,10 @@ class Calling:
     chain: Chain
     edge: str = ONE_SHOT
 
-    def make(self, tool: str, arguments: Mapping[str, Any], options: Options) -> Call:
-        """Make a call of this caller's. A person typed it, so it carries that label."""
+    def make(
+        self, tool: str, arguments: Mapping[str, Any], options: Options, *, task: str = ""
+    ) -> Call:
+        """Make a call of this caller's, for a task. A person typed it, so it has that label."""
         parts = self.parts
         chain, seconds = options.chain or self.chain, parts.config.guard.deadline_secs
         return Call(
@@ -55,6 +57,7 @@ class Calling:
             progress=options.progress,
             client=options.client,
             meta=options.meta,
+            task=task,
         )
 
 

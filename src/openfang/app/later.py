@@ -45,6 +45,8 @@ class Later:
 
     async def opened(self) -> Agents:
         """Open them, and wait until those of the home are there."""
+        if self.agents is not None and self.agents.ready.is_set():
+            return self.agents
         self.want()
         await self._opened.wait()
         assert self.agents is not None  # noqa: S101 - it was just opened

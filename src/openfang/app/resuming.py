@@ -102,8 +102,7 @@ class Resuming:
     async def _give_up(self, one: Interrupted) -> None:
         ended = Ended(answer="I stopped: nobody could go on with it.", ending=Ending.FAILED)
         words = Message(speaker=Speaker.AGENT, text=ended.answer)
-        await self.sessions.said(one.session, one.run, words)
-        await self.sessions.end(one.session, one.run, ended, one.labels)
+        await self.sessions.end(one.session, one.run, ended, one.labels, (words,))
 
     def _call(self, one: Interrupted, caller: Caller) -> Call:
         message = next((turn.text for turn in one.turns if turn.speaker is Speaker.USER), "")

@@ -125,6 +125,8 @@ class Pipeline:
         if task is None:
             return call
         clean = self.audit.redact(task[:_LONGEST_TASK])
+        if clean == task:
+            return call
         return replace(call, context=replace(call.context, task_id=clean))
 
     def _leave(self, trail: _Trail) -> None:

@@ -113,12 +113,12 @@ class Beginning:
     now: int
 
 
-def begin(one: Beginning, gone: Sequence[str] = ()) -> tuple[Statement, ...]:
+def begin(one: Beginning, gone: Collection[str] = ()) -> tuple[Statement, ...]:
     """Begin a run in a session.
 
-    The unit fails while another is under way in it, unless its process is one of those `gone`.
+    The unit fails while another process has one there, unless it is one of those `gone`.
     """
-    marks = ", ".join("?" * len(gone))
+    marks = ", ".join("?" * (1 + len(gone)))
     alone = (
         "INSERT INTO begun SELECT NULL, '' WHERE EXISTS ("  # noqa: S608 - constants and marks
         "SELECT 1 FROM agent_runs WHERE session = ? AND state = 'running' "
@@ -131,7 +131,7 @@ def begin(one: Beginning, gone: Sequence[str] = ()) -> tuple[Statement, ...]:
     )
     labels, process = int(one.labels), one.process
     parameters = (one.run, labels, one.now, process, one.origin, one.task, one.session)
-    return (alone, (one.session, *gone)), (sql, parameters)
+    return (alone, (one.session, process, *gone)), (sql, parameters)
 
 
 def call(run: str, wish: Wish) -> Statement:

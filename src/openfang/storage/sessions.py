@@ -124,8 +124,14 @@ def _whose(caller: str | None, agent: str) -> tuple[list[str], list[Any]]:
 
 def insert(session: SessionSummary) -> Statement:
     """Begin a session, unless there is one of that name."""
+    sql, parameters = begin(session)
+    return f"{sql} ON CONFLICT DO NOTHING", parameters
+
+
+def begin(session: SessionSummary) -> Statement:
+    """Begin a session. The unit fails if there is one of that name."""
     marks = ", ".join("?" * 9)
-    return f"INSERT INTO sessions ({_COLUMNS}) VALUES ({marks}) ON CONFLICT DO NOTHING", (  # noqa: S608 - constants
+    return f"INSERT INTO sessions ({_COLUMNS}) VALUES ({marks})", (  # noqa: S608 - constants
         session.id,
         session.agent,
         session.caller,
@@ -139,25 +145,27 @@ def insert(session: SessionSummary) -> Statement:
 
 
 def say(session: str, run: str, message: Message, now: int) -> tuple[Statement, ...]:
-    """Add a turn. If the session is gone its number turns NULL, and the unit fails."""
+    """Add a turn."""
     count = "UPDATE sessions SET messages = messages + 1 WHERE id = ?"
-    turn = (
-        "INSERT INTO turns (session, seq, run, created_at, speaker, body) "
-        "VALUES (?, (SELECT messages FROM sessions WHERE id = ?), ?, ?, ?, ?)"
-    )
-    return (
-        (count, (session,)),
-        (turn, (session, session, run, now, message.speaker.value, written(message))),
-    )
+    return (count, (session,)), _turn(session, run, message, now)
 
 
 def ask(session: str, run: str, message: Message, now: int) -> tuple[Statement, ...]:
     """Add the first turn of a run: with it a session goes to the top of lists."""
-    first = (
-        "UPDATE sessions SET updated_at = ?, "
+    count = (
+        "UPDATE sessions SET messages = messages + 1, updated_at = ?, "
         "title = CASE WHEN messages = 0 THEN ? ELSE title END WHERE id = ?"
     )
-    return (first, (now, title(message.text), session)), *say(session, run, message, now)
+    return (count, (now, title(message.text), session)), _turn(session, run, message, now)
+
+
+def _turn(session: str, run: str, message: Message, now: int) -> Statement:
+    """Number it as the last. If the session is gone that turns NULL, and the unit fails."""
+    sql = (
+        "INSERT INTO turns (session, seq, run, created_at, speaker, body) "
+        "VALUES (?, (SELECT messages FROM sessions WHERE id = ?), ?, ?, ?, ?)"
+    )
+    return sql, (session, session, run, now, message.speaker.value, written(message))
 
 
 def carry(session: str, labels: Labels, now: int) -> Statement:

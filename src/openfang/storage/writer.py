@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from openfang.core.errors import Conflict
 from openfang.storage.database import BUSY_SECONDS, Database, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
 INLINE_UNITS = 64
@@ -28,7 +29,10 @@ INLINE_UNITS = 64
 INLINE_BYTES = 1_000_000
 """So does a unit that stores more than this in one piece."""
 COMMITS_PER_CHECKPOINT = 2_000
-_ROW = "(?,?,?,?,?,?,?,?,?,?)"
+_VALUES = 10
+_ROW = f"({','.join('?' * _VALUES)})"
+_ROWS_AT_ONCE = 500
+_VALUES_AT_ONCE = _ROWS_AT_ONCE * _VALUES
 _HEAD = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
 
 
@@ -220,25 +224,32 @@ class Writer:
     def _transact(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
         """Commit all or raise; the head moves only after the commit."""
         self._check_file()
-        if not any(job.unit.statements for job in jobs):
-            try:
-                self._head = self._insert(connection, jobs, self._head)
-            except sqlite3.IntegrityError:
-                pass  # another process has written since: the locked way below reads the new head
-            else:
-                return
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            self._head = self._at_once(connection, jobs)
+        except sqlite3.Error as error:
+            if _is_busy(error):
+                raise
+            # A unit cannot be applied, or another process has written since.
+            self._head = self._one_by_one(connection, jobs)
+
+    def _at_once(self, connection: sqlite3.Connection, jobs: list[_Job]) -> Head:
+        """Commit all of them behind the head that we know, as if nothing could go wrong."""
+        statements = [statement for job in jobs for statement in job.unit.statements]
+        if not statements and sum(len(job.unit.lines) for job in jobs) <= _ROWS_AT_ONCE:
+            return self._insert(connection, jobs, self._head)
+        with _transaction(connection):
+            for sql, parameters in statements:
+                connection.execute(sql, parameters)
+            return self._insert(connection, jobs, self._head)
+
+    def _one_by_one(self, connection: sqlite3.Connection, jobs: list[_Job]) -> Head:
+        """Commit those that can be, behind the head that there is."""
+        with _transaction(connection):
             row = connection.execute(_HEAD, (self.node,)).fetchone()
             head = Head(row[0], row[1]) if row else GENESIS
             for job in jobs:
                 head = self._apply(connection, job, head)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        self._head = head
+            return head
 
     def _check_file(self) -> None:
         """SQLite goes on writing into a file that was deleted: nothing of it would survive."""
@@ -273,9 +284,9 @@ class Writer:
                 last = digest(node, seq, at, line, last)
                 rows += (node, seq, at, *line, last)
             job.numbers = range(first, seq + 1)
-        if not rows:
-            return head
-        connection.execute(self._insert_sql(len(rows) // 10), rows)
+        for start in range(0, len(rows), _VALUES_AT_ONCE):
+            part = rows[start : start + _VALUES_AT_ONCE]
+            connection.execute(self._insert_sql(len(part) // _VALUES), part)
         return Head(seq, last)
 
     def _insert_sql(self, count: int) -> str:
@@ -349,6 +360,19 @@ class Writer:
         os.close(file)
 
 
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Commit what is done in here, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _settle(jobs: list[_Job]) -> None:
     for job in jobs:
         job.settle()
@@ -360,11 +384,11 @@ def _blame(jobs: list[_Job], error: Exception) -> None:
 
 
 def _is_heavy(unit: Unit) -> bool:
-    return any(
-        isinstance(value, str | bytes) and len(value) > INLINE_BYTES
-        for _, parameters in unit.statements
-        for value in parameters
-    )
+    for _, parameters in unit.statements:
+        for value in parameters:
+            if isinstance(value, (str, bytes)) and len(value) > INLINE_BYTES:
+                return True
+    return False
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

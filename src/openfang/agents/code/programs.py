@@ -85,6 +85,7 @@ class CodePrograms:
             self._keepers.pop(name).retire()
 
     async def _keeper(self, name: str) -> Keeper:
-        await self._begun.wait()
+        if not self._begun.is_set():
+            await self._begun.wait()
         assert self._means is not None  # noqa: S101 - `run` has begun
         return self._keepers.setdefault(name, Keeper(self._means))

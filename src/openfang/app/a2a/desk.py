@@ -115,8 +115,7 @@ class Desk:
         patience = parts.config.approvals.timeout_secs
         wanted = replace(options, client=client, progress=progress, patience=patience, task=task)
         calling = Calling(parts, self.caller, self.chain, self.edge)
-        call = calling.make(tool_id(Kind.AGENT, agent), arguments, wanted)
-        return parts.invoke(replace(call, task=task))
+        return parts.invoke(calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task))
 
     async def _conversation(self, sent: Sent) -> tuple[str, str, Sequence[Statement]]:
         """Find the context that is meant and the session it is kept in, or make both."""

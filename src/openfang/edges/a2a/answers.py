@@ -6,14 +6,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from openfang.edges.a2a.reading import history_of
-from openfang.edges.a2a.sdk import pb
+from openfang.edges.a2a.sdk import MessageToDict, pb
 from openfang.edges.a2a.written import event_json, page_json, task_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from openfang.edges.a2a.asked import Asked
     from openfang.edges.a2a.handler import Handler
-    from openfang.edges.a2a.sdk import ServerCallContext
     from openfang.edges.a2a.telling import Event
     from openfang.edges.a2a.written import Json
 
@@ -24,35 +24,65 @@ class Answers:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    async def send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Json:
+    async def send(self, params: pb.SendMessageRequest, asked: Asked) -> Json:
         """Take a message."""
         history = history_of(params.configuration)
-        return {"task": task_json(await self._handler.send(params, context), history)}
+        return {"task": task_json(await self._handler.send(params, asked), history)}
 
-    async def get(self, params: pb.GetTaskRequest, context: ServerCallContext) -> Json:
+    async def get(self, params: pb.GetTaskRequest, asked: Asked) -> Json:
         """Read a task."""
         history = history_of(params)
-        return task_json(await self._handler.get(params, context), history)
+        return task_json(await self._handler.get(params, asked), history)
 
-    async def cancel(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> Json:
+    async def cancel(self, params: pb.CancelTaskRequest, asked: Asked) -> Json:
         """End a task."""
-        return task_json(await self._handler.cancel(params, context))
+        return task_json(await self._handler.cancel(params, asked))
 
-    async def page(self, params: pb.ListTasksRequest, context: ServerCallContext) -> Json:
+    async def page(self, params: pb.ListTasksRequest, asked: Asked) -> Json:
         """List tasks."""
         history = history_of(params)
-        page, limit = await self._handler.page(params, context)
+        page, limit = await self._handler.page(params, asked)
         return page_json(page, limit, history, with_artifacts=params.include_artifacts)
 
+    async def set_push(self, params: pb.TaskPushNotificationConfig, asked: Asked) -> Json:
+        """Let somebody be told of what happens to a task."""
+        handler = self._handler
+        kept = await handler.on_create_task_push_notification_config(params, asked.context())
+        return MessageToDict(kept)
+
+    async def push(self, params: pb.GetTaskPushNotificationConfigRequest, asked: Asked) -> Json:
+        """Read who is told."""
+        handler = self._handler
+        found = await handler.on_get_task_push_notification_config(params, asked.context())
+        return MessageToDict(found)
+
+    async def pushes(self, params: pb.ListTaskPushNotificationConfigsRequest, asked: Asked) -> Json:
+        """List who is told."""
+        handler = self._handler
+        found = await handler.on_list_task_push_notification_configs(params, asked.context())
+        return MessageToDict(found)
+
+    async def delete_push(
+        self, params: pb.DeleteTaskPushNotificationConfigRequest, asked: Asked
+    ) -> None:
+        """Tell somebody no longer."""
+        await self._handler.on_delete_task_push_notification_config(params, asked.context())
+
+    async def card(self, params: pb.GetExtendedAgentCardRequest, asked: Asked) -> Json:
+        """Show the agent as this caller may see it."""
+        return MessageToDict(
+            await self._handler.on_get_extended_agent_card(params, asked.context())
+        )
+
     async def story(
-        self, params: pb.SendMessageRequest | pb.SubscribeToTaskRequest, context: ServerCallContext
+        self, params: pb.SendMessageRequest | pb.SubscribeToTaskRequest, asked: Asked
     ) -> AsyncGenerator[Json]:
         """Begin a stream: what is wrong with it is known by its first event."""
         if isinstance(params, pb.SendMessageRequest):
             history = history_of(params.configuration)
-            events = self._handler.send_story(params, context)
+            events = self._handler.send_story(params, asked)
         else:
-            history, events = None, self._handler.watch_story(params, context)
+            history, events = None, self._handler.watch_story(params, asked)
         first = await anext(events, None)
         return _told(first, events, history)
 

@@ -1,19 +1,13 @@
-"""Data and metadata, laid aside while a library reads or writes what they stand in. No I/O here.
-
-A library makes an object of its own of each value in them, and a message may have a million; and
-it knows one kind of number only.
-"""
+"""Data and metadata of our tasks, laid aside while the library reads or writes them. No I/O."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
-
-import orjson
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from openfang.core.tasks import Task, TaskArtifact, TaskMessage
 from openfang.edges.a2a.telling import Changed, Told
+from openfang.protocols.a2a.aside import Aside as Laid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,83 +16,22 @@ if TYPE_CHECKING:
     from openfang.core.tasks import Sent
     from openfang.edges.a2a.telling import Event
 
-Json = dict[str, Any]
 S = TypeVar("S", TaskMessage, TaskArtifact)
 
-_MESSAGES: Final = ("message", "request")
-_WRAPPED: Final = "data_part_compat"
-"""Where a library of 0.3 finds this in metadata, the data is what `value` holds: no object."""
 
+class Aside(Laid):
+    """What was laid aside of one request, or of its answer."""
 
-class Aside:
-    """What was laid aside of one request, or of its answer; a mark stands where it was."""
-
-    __slots__ = ("_kept", "_mark")
-
-    def __init__(self) -> None:
-        self._kept: list[Any] = []
-        self._mark = token_hex(8)
-
-    def request(self, params: object) -> object:
-        """Take it out of what sends a message, in the JSON of any version."""
-        if not isinstance(params, dict):
-            return params
-        lean = self._without(cast("Json", params))
-        for name in _MESSAGES:
-            if isinstance(lean.get(name), dict):
-                lean[name] = self._message(lean[name])
-        return lean
-
-    def _message(self, message: Json) -> Json:
-        lean = self._without(message)
-        for name, take in (("parts", self._part), ("content", self._deeper)):
-            if isinstance(lean.get(name), list):
-                parts = cast("list[Any]", lean[name])
-                lean[name] = [take(one) if _is_object(one) else one for one in parts]
-        return lean
-
-    def _part(self, part: Json) -> Json:
-        lean = self._without(part)
-        if "data" in lean:
-            lean["data"] = self._data(lean["data"])
-        return lean
-
-    def _deeper(self, part: Json) -> Json:
-        """One of 0.3 over HTTP, whose data is one level further down."""
-        lean = self._without(part)
-        if isinstance(lean.get("data"), dict):
-            lean["data"] = self._part(cast("Json", lean["data"]))
-        return lean
-
-    def _data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        if isinstance(value, dict) and list(cast("Json", value)) == ["value"]:
-            return {"value": self._marked(value["value"])}
-        return self._marked(value)
-
-    def _without(self, held: Json) -> Json:
-        metadata = held.get("metadata")
-        return {**held, "metadata": self._beside(metadata)} if metadata else dict(held)
-
-    def _beside(self, metadata: Any) -> Any:  # noqa: ANN401 - any JSON
-        if not isinstance(metadata, dict) or _WRAPPED not in metadata:
-            return self._marked(metadata)
-        others = {**cast("Json", metadata)}
-        wrapped = {_WRAPPED: others.pop(_WRAPPED)}
-        return {**self._marked(others), **wrapped}
-
-    def _marked(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        if not value or not isinstance(value, dict | list):
-            return value
-        self._kept.append(value)
-        at = len(self._kept) - 1
-        return {self._mark: at} if isinstance(value, dict) else [self._mark, at]
+    __slots__ = ()
 
     def sent(self, sent: Sent) -> Sent:
         """Put it back into a message that was read."""
+        if not self._kept:
+            return sent
         said = sent.message
-        parts = tuple([cast("Part", self._whole(part)) for part in said.parts])
-        message = replace(said, parts=parts, metadata=self._whole(said.metadata))
-        return replace(sent, message=message, metadata=self._whole(sent.metadata))
+        parts = tuple([cast("Part", self.whole(part)) for part in said.parts])
+        message = replace(said, parts=parts, metadata=self.whole(said.metadata))
+        return replace(sent, message=message, metadata=self.whole(sent.metadata))
 
     def task(self, task: Task) -> Task:
         """Take it out of a task that is to be written."""
@@ -132,24 +65,3 @@ class Aside:
 
     def _held(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._marked(dict(metadata))
-
-    def filled(self, text: bytes) -> bytes:
-        """Put it back into JSON that was written."""
-        return orjson.dumps(self._whole(orjson.loads(text))) if self._kept else text
-
-    def _whole(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        if isinstance(value, dict):
-            members = cast("Json", value)
-            if self._mark not in members:
-                return {name: self._whole(member) for name, member in members.items()}
-            more = {name: member for name, member in members.items() if name != self._mark}
-            return {**self._kept[int(members[self._mark])], **more}
-        if isinstance(value, list):
-            members = cast("list[Any]", value)
-            marked = len(members) == 2 and members[0] == self._mark  # noqa: PLR2004 - a mark and its number
-            return self._kept[int(members[1])] if marked else [self._whole(one) for one in members]
-        return value
-
-
-def _is_object(value: object) -> TypeGuard[Json]:
-    return isinstance(value, dict)

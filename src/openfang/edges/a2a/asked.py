@@ -50,6 +50,13 @@ class Asked:
         self._watching = watching
         return watching
 
+    def context(self) -> ServerCallContext:
+        """Show it as the library hands requests on."""
+        return ServerCallContext(
+            state={KEY: self, "headers": {HEADER: self.version}},
+            requested_extensions=set(self.extensions),
+        )
+
     async def leave(self) -> None:
         """Watch no longer."""
         if self._watching is not None:
@@ -62,11 +69,12 @@ class Contexts(ServerCallContextBuilder):
 
     def build(self, request: Request) -> ServerCallContext:
         """Make the context of one request."""
-        asked = cast("Asked", request.scope[KEY])
-        return ServerCallContext(
-            state={KEY: asked, "headers": {HEADER: asked.version}},
-            requested_extensions=set(asked.extensions),
-        )
+        return asked_by(request).context()
+
+
+def asked_by(request: Request) -> Asked:
+    """Find what stands behind a request that the library sees."""
+    return cast("Asked", request.scope[KEY])
 
 
 def asked_in(context: ServerCallContext) -> Asked:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from openfang.edges.a2a.handler import Written
     from openfang.edges.a2a.sdk import (
@@ -142,6 +143,13 @@ class Adapter03(JSONRPC03Adapter):
     def __init__(self, handler: RequestHandler, contexts: ServerCallContextBuilder) -> None:
         super().__init__(handler, contexts)
         self.handler = Handler03(handler)
+
+    async def answer(
+        self, number: str | int | None, call: dict[str, Any], request: Request
+    ) -> Response:
+        """Answer a call."""
+        library = cast("Any", self)
+        return await library.handle_request(number, call["method"], call, request)
 
     def _generate_error_response(
         self, request_id: str | int | None, error: Exception | JSONRPCError

@@ -44,9 +44,9 @@ class Handler(RequestHandler):
         self._card = card
         self._staying = staying
 
-    async def send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Task:
+    async def send(self, params: pb.SendMessageRequest, asked: Asked) -> Task:
         """Take a message; unless told otherwise, wait for what becomes of it."""
-        asked, at_once = asked_in(context), params.configuration.return_immediately
+        at_once = params.configuration.return_immediately
         with told(asked.came.chain):
             sent, options = _sent(params, asked)
             tasks = asked.tasks(options.chain)
@@ -58,13 +58,13 @@ class Handler(RequestHandler):
     ) -> pb.Task:
         """Take a message."""
         history = history_of(params.configuration)
-        return write_task(_lean(await self.send(params, context), context), history=history)
+        asked = asked_in(context)
+        return write_task(_lean(await self.send(params, asked), asked), history=history)
 
     async def send_story(
-        self, params: pb.SendMessageRequest, context: ServerCallContext
+        self, params: pb.SendMessageRequest, asked: Asked
     ) -> AsyncGenerator[Event]:
         """Take a message, and tell what becomes of it until it is the caller's turn again."""
-        asked = asked_in(context)
         with _until_stopped(asked), told(asked.came.chain):
             sent, options = _sent(params, asked)
             tasks = asked.tasks(options.chain)
@@ -79,15 +79,14 @@ class Handler(RequestHandler):
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Written]:
         """Take a message, and tell what becomes of it."""
-        history = history_of(params.configuration)
-        async for event in self.send_story(params, context):
-            yield write_event(asked_in(context).given.event(event), history)
+        asked, history = asked_in(context), history_of(params.configuration)
+        async for event in self.send_story(params, asked):
+            yield write_event(asked.given.event(event), history)
 
     async def watch_story(
-        self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
+        self, params: pb.SubscribeToTaskRequest, asked: Asked
     ) -> AsyncGenerator[Event]:
         """Tell a task as it is, and then what becomes of it until it has ended."""
-        asked = asked_in(context)
         task_id = task_id_of("id", params.id)
         with _until_stopped(asked), told(asked.came.chain):
             telling = Telling()
@@ -101,26 +100,23 @@ class Handler(RequestHandler):
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Written]:
         """Tell a task, and what becomes of it."""
-        async for event in self.watch_story(params, context):
-            yield write_event(asked_in(context).given.event(event))
-
-    async def get(self, params: pb.GetTaskRequest, context: ServerCallContext) -> Task:
-        """Read a task."""
         asked = asked_in(context)
+        async for event in self.watch_story(params, asked):
+            yield write_event(asked.given.event(event))
+
+    async def get(self, params: pb.GetTaskRequest, asked: Asked) -> Task:
+        """Read a task."""
         task_id = task_id_of("id", params.id)
         with told(asked.came.chain):
             return await _own(asked, asked.tasks(), task_id)
 
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         """Read a task."""
-        history = history_of(params)
-        return write_task(_lean(await self.get(params, context), context), history=history)
+        asked, history = asked_in(context), history_of(params)
+        return write_task(_lean(await self.get(params, asked), asked), history=history)
 
-    async def page(
-        self, params: pb.ListTasksRequest, context: ServerCallContext
-    ) -> tuple[TaskPage, int]:
+    async def page(self, params: pb.ListTasksRequest, asked: Asked) -> tuple[TaskPage, int]:
         """List the caller's tasks of this agent, and say how many of them a page has."""
-        asked = asked_in(context)
         wanted = filter_of(params, asked.agent)
         with told(asked.came.chain):
             return await asked.tasks().page(wanted), wanted.limit
@@ -129,11 +125,12 @@ class Handler(RequestHandler):
         self, params: pb.ListTasksRequest, context: ServerCallContext
     ) -> pb.ListTasksResponse:
         """List tasks."""
-        history, artifacts = history_of(params), params.include_artifacts
-        page, limit = await self.page(params, context)
+        asked, history = asked_in(context), history_of(params)
+        artifacts = params.include_artifacts
+        page, limit = await self.page(params, asked)
         return pb.ListTasksResponse(
             tasks=[
-                write_task(_lean(task, context), history=history, with_artifacts=artifacts)
+                write_task(_lean(task, asked), history=history, with_artifacts=artifacts)
                 for task in page.tasks
             ],
             next_page_token=page.after,
@@ -141,9 +138,8 @@ class Handler(RequestHandler):
             total_size=page.total,
         )
 
-    async def cancel(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> Task:
+    async def cancel(self, params: pb.CancelTaskRequest, asked: Asked) -> Task:
         """End a task, and the work on it."""
-        asked = asked_in(context)
         task_id = task_id_of("id", params.id)
         with told(asked.came.chain, errors.TaskNotCancelableError):
             tasks = asked.tasks()
@@ -154,7 +150,8 @@ class Handler(RequestHandler):
         self, params: pb.CancelTaskRequest, context: ServerCallContext
     ) -> pb.Task:
         """End a task."""
-        return write_task(_lean(await self.cancel(params, context), context))
+        asked = asked_in(context)
+        return write_task(_lean(await self.cancel(params, asked), asked))
 
     async def on_create_task_push_notification_config(
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
@@ -225,9 +222,9 @@ def _sent(params: pb.SendMessageRequest, asked: Asked) -> tuple[Sent, Options]:
     return sent, options_of(told_of, asked.came.chain, asked.came.headers)
 
 
-def _lean(task: Task, context: ServerCallContext) -> Task:
+def _lean(task: Task, asked: Asked) -> Task:
     """Lay aside what the library need not write."""
-    return asked_in(context).given.task(task)
+    return asked.given.task(task)
 
 
 async def _own(asked: Asked, tasks: Tasks, task_id: str) -> Task:

@@ -64,17 +64,6 @@ class Incoming:
                 return ""
 
 
-def number_of(body: object) -> str | int | None:
-    """Find the id of what can be answered by it."""
-    match body:
-        case {"id": bool()}:
-            return None
-        case {"id": str() | int() as number}:
-            return number
-        case _:
-            return None
-
-
 async def read_body(came: Came, *, rest: bool) -> Any:  # noqa: ANN401 - any JSON
     """Read the JSON of a request; others go on while a large one is read."""
     if len(came.body) < LARGE:

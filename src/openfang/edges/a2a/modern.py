@@ -16,10 +16,10 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from openfang.core.errors import Unauthenticated
+from openfang.core.errors import Rejected, Unauthenticated
 from openfang.edges.a2a.asked import KEY, Asked, Contexts
 from openfang.edges.a2a.dialect03 import failure03, rest_failure03
-from openfang.edges.a2a.dispatcher import Dispatcher
+from openfang.edges.a2a.dispatcher import Dispatcher, number_of
 from openfang.edges.a2a.faults import WRONG_TYPE, WrongType
 from openfang.edges.a2a.handler import Handler
 from openfang.edges.a2a.incoming import (
@@ -31,7 +31,6 @@ from openfang.edges.a2a.incoming import (
     check_values,
     lean,
     lean_call,
-    number_of,
     read_body,
     read_version,
 )
@@ -53,6 +52,7 @@ from openfang.edges.api.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
+    from openfang.core.errors import OpenFangError
     from openfang.edges.a2a.handler import Card
     from openfang.edges.a2a.ports import House
     from openfang.edges.a2a.pump import Piece
@@ -102,7 +102,7 @@ class Modern:
         if incoming.method in SENDING:
             came.node.check_call(came.caller, "message")
         request = _Read(_scope(asked, {}), body)
-        answer = partial(self._dispatcher.handle_requests, request)
+        answer = partial(self._dispatcher.answer, body, asked, request)
         await self._serve(asked, answer, streams=incoming.method in STREAMING)
 
     async def rest(self, came: Came, agent: str, path: str) -> None:
@@ -184,7 +184,7 @@ class Modern:
                 raise
             go_on()
             if not pump.begun:
-                raise _ended() from None
+                raise _ended(asked.came) from None
         finally:
             pump.leave()
         await pump.end()
@@ -262,5 +262,13 @@ def _as_response(answer: Answer) -> Response:
     return Response(answer.body, answer.status, media_type=answer.content_type.decode())
 
 
-def _ended() -> Unauthenticated:
-    return Unauthenticated("The key has ended, or the node is ending.", way_out="ask again")
+def _ended(came: Came) -> OpenFangError:
+    """Say why a stream ends that has not begun; who sent a message may have a task all the same."""
+    if came.node.ready:
+        return Unauthenticated("The key has ended.", way_out="use another key")
+    return Rejected(
+        "The node is ending.",
+        status=503,
+        rule="stopping",
+        way_out="ask again later: the same messageId is the same task",
+    )

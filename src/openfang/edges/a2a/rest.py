@@ -11,10 +11,10 @@ from google.protobuf.message import Message as Proto
 from starlette.responses import Response
 
 from openfang.edges.a2a.answers import Answers
+from openfang.edges.a2a.asked import asked_by
 from openfang.edges.a2a.pump import error_event
 from openfang.edges.a2a.sdk import (
     EventSourceResponse,
-    MessageToDict,
     Parse,
     ParseError,
     build_rest_error_payload,
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from openfang.edges.a2a.asked import Contexts
+    from openfang.edges.a2a.asked import Asked
     from openfang.edges.a2a.handler import Handler
     from openfang.edges.a2a.pump import Piece
-    from openfang.edges.a2a.sdk import ServerCallContext
     from openfang.edges.a2a.written import Json
 
     Serve: TypeAlias = Callable[[Request], Awaitable[Response]]
-    Does: TypeAlias = Callable[[Request, ServerCallContext], Awaitable[Json]]
+    Does: TypeAlias = Callable[[Request, Asked], Awaitable[Json]]
     Watches: TypeAlias = Callable[
         [Request], Awaitable[pb.SendMessageRequest | pb.SubscribeToTaskRequest]
     ]
@@ -50,9 +49,7 @@ _PUSH: Final = "/tasks/{id}/pushNotificationConfigs/{push_id}"
 class Rest:
     """Serves all agents."""
 
-    def __init__(self, handler: Handler, contexts: Contexts) -> None:
-        self._handler = handler
-        self._contexts = contexts
+    def __init__(self, handler: Handler) -> None:
         self._answers = Answers(handler)
 
     def routes(self) -> Mapping[tuple[str, str], Serve]:
@@ -80,60 +77,54 @@ class Rest:
 
     async def _answered(self, does: Does, request: Request) -> Response:
         try:
-            return _response(await does(request, self._contexts.build(request)))
+            return _response(await does(request, asked_by(request)))
         except (errors.A2AError, ParseError) as error:
             return _failure(error)
 
     async def _told(self, read: Watches, request: Request) -> Response:
         try:
-            context = self._contexts.build(request)
-            story = await self._answers.story(await read(request), context)
+            story = await self._answers.story(await read(request), asked_by(request))
         except (errors.A2AError, ParseError) as error:
             return _failure(error)
         return EventSourceResponse(_pieces(story))
 
-    async def _send(self, request: Request, context: ServerCallContext) -> Json:
-        return await self._answers.send(await _message(request), context)
+    async def _send(self, request: Request, asked: Asked) -> Json:
+        return await self._answers.send(await _message(request), asked)
 
-    async def _get(self, request: Request, context: ServerCallContext) -> Json:
+    async def _get(self, request: Request, asked: Asked) -> Json:
         params = _query(request, pb.GetTaskRequest())
         params.id = request.path_params["id"]
-        return await self._answers.get(params, context)
+        return await self._answers.get(params, asked)
 
-    async def _list(self, request: Request, context: ServerCallContext) -> Json:
-        return await self._answers.page(_query(request, pb.ListTasksRequest()), context)
+    async def _list(self, request: Request, asked: Asked) -> Json:
+        return await self._answers.page(_query(request, pb.ListTasksRequest()), asked)
 
-    async def _cancel(self, request: Request, context: ServerCallContext) -> Json:
+    async def _cancel(self, request: Request, asked: Asked) -> Json:
         params = pb.CancelTaskRequest(id=request.path_params["id"])
-        return await self._answers.cancel(params, context)
+        return await self._answers.cancel(params, asked)
 
-    async def _set_push(self, request: Request, context: ServerCallContext) -> Json:
+    async def _set_push(self, request: Request, asked: Asked) -> Json:
         params = await _body(request, pb.TaskPushNotificationConfig())
         params.task_id = request.path_params["id"]
-        kept = await self._handler.on_create_task_push_notification_config(params, context)
-        return MessageToDict(kept)
+        return await self._answers.set_push(params, asked)
 
-    async def _pushes(self, request: Request, context: ServerCallContext) -> Json:
+    async def _pushes(self, request: Request, asked: Asked) -> Json:
         params = _query(request, pb.ListTaskPushNotificationConfigsRequest())
         params.task_id = request.path_params["id"]
-        found = await self._handler.on_list_task_push_notification_configs(params, context)
-        return MessageToDict(found)
+        return await self._answers.pushes(params, asked)
 
-    async def _push(self, request: Request, context: ServerCallContext) -> Json:
+    async def _push(self, request: Request, asked: Asked) -> Json:
         params = pb.GetTaskPushNotificationConfigRequest(**_named(request))
-        return MessageToDict(
-            await self._handler.on_get_task_push_notification_config(params, context)
-        )
+        return await self._answers.push(params, asked)
 
-    async def _delete_push(self, request: Request, context: ServerCallContext) -> Json:
+    async def _delete_push(self, request: Request, asked: Asked) -> Json:
         params = pb.DeleteTaskPushNotificationConfigRequest(**_named(request))
-        await self._handler.on_delete_task_push_notification_config(params, context)
+        await self._answers.delete_push(params, asked)
         return {}
 
-    async def _card(self, request: Request, context: ServerCallContext) -> Json:
+    async def _card(self, request: Request, asked: Asked) -> Json:
         del request
-        params = pb.GetExtendedAgentCardRequest()
-        return MessageToDict(await self._handler.on_get_extended_agent_card(params, context))
+        return await self._answers.card(pb.GetExtendedAgentCardRequest(), asked)
 
 
 async def _message(request: Request) -> pb.SendMessageRequest:

@@ -38,7 +38,7 @@ class Routes:
 
     def __init__(self, handler: Handler, contexts: Contexts) -> None:
         self._older = list(_listed(RestAdapter03(handler, contexts).routes()))
-        self._current = list(_listed(Rest(handler, contexts).routes()))
+        self._current = list(_listed(Rest(handler).routes()))
 
     def find(self, method: str, path: str) -> Found:
         """Find who answers."""

@@ -28,7 +28,6 @@ from a2a.server.jsonrpc_models import JSONRPCError
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP, build_error_response
 from a2a.server.routes.common import ServerCallContextBuilder
-from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import a2a_pb2 as pb
 from a2a.utils import errors
 from a2a.utils.error_handlers import build_rest_error_payload
@@ -42,7 +41,6 @@ __all__ = [
     "InvalidRequest03",
     "JSONRPC03Adapter",
     "JSONRPCError",
-    "JsonRpcDispatcher",
     "MessageToDict",
     "Parse",
     "ParseDict",
