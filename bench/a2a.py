@@ -152,8 +152,9 @@ async def _streams(target: Target) -> Figure:
         ours.write(_request(target, path, "SubscribeToTask", {"id": task["id"]}))
         await theirs.readuntil(b"INPUT_REQUIRED")
         ready[number].set()
-        await theirs.readuntil(b"TASK_STATE_COMPLETED")
+        await theirs.readuntil(b"TASK_STATE_WORKING")
         told.append(time.perf_counter())
+        await theirs.readuntil(b"TASK_STATE_COMPLETED")
         ours.close()
 
     async with anyio.create_task_group() as tasks:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import multiprocessing
 import sqlite3
 from contextlib import closing
@@ -15,7 +17,14 @@ from openfang.core.labels import Labels
 from openfang.storage.database import open_home
 from openfang.storage.log import rows
 from openfang.storage.state import Settings, put_blob, put_setting
-from openfang.storage.writer import INLINE_BYTES, INLINE_UNITS, Line, Unit, Writer
+from openfang.storage.writer import (
+    BYTES_PER_CHECKPOINT,
+    INLINE_BYTES,
+    INLINE_UNITS,
+    Line,
+    Unit,
+    Writer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,7 +204,7 @@ async def test_a_setting_is_kept(writer: Writer) -> None:
 
 async def test_a_unit_that_stores_much_goes_through_the_thread(writer: Writer, path: Path) -> None:
     heavy = put_blob("result_1", "me", bytes(INLINE_BYTES + 1), Labels.NONE, 1)
-    light = put_blob("result_2", "me", bytes(INLINE_BYTES), Labels.NONE, 1)
+    light = put_blob("result_2", "me", bytes(INLINE_BYTES // 2), Labels.NONE, 1)
     assert writer.commit(Unit((line("heavy"),), (heavy,))) is None
     with anyio.fail_after(20):
         first = writer.submit(Unit((line("heavy"),), (heavy,)))
@@ -204,4 +213,31 @@ async def test_a_unit_that_stores_much_goes_through_the_thread(writer: Writer, p
         assert await first == range(1, 2)
         await writer.drain()
     assert writer.commit(Unit((line("light"),), (light,))) == range(2, 3)
+    assert await intact(path)
+
+
+async def test_what_waits_beside_the_database_does_not_grow_with_large_units(
+    writer: Writer, path: Path
+) -> None:
+    large = bytes(BYTES_PER_CHECKPOINT // 4)
+    for number in range(12):
+        await writer.write(Unit(statements=(put_blob(f"r{number}", "me", large, Labels.NONE, 1),)))
+    await writer.drain()
+    beside = path.with_name(f"{path.name}-wal")
+    assert beside.stat().st_size < 2 * BYTES_PER_CHECKPOINT
+
+
+async def test_a_unit_that_fails_takes_nothing_of_its_neighbours_along(
+    writer: Writer, path: Path
+) -> None:
+    broken = ("INSERT INTO settings (name, value) VALUES ('x', NULL)", ())
+    units = [
+        Unit((line("first"),), (put_setting("a", "1"),)),
+        Unit((line("broken"),), (broken,)),
+        Unit((line("last"),), (put_setting("b", "2"),)),
+    ]
+    outcomes = await asyncio.gather(*map(writer.submit, units), return_exceptions=True)
+    assert [type(one) for one in outcomes] == [range, Conflict, range]
+    assert [Settings(writer._database).get(name) for name in "ab"] == ["1", "2"]
+    assert [json.loads(text)["text"] for text in await stored(path)] == ["first", "last"]
     assert await intact(path)

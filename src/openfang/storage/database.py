@@ -20,6 +20,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 BUSY_SECONDS = 5.0
 _PAGE_SIZE = 2048
 _BESIDE = 65_536
+_LARGEST_BESIDE = 64_000_000
 _RESTORE = "restore a backup of the home, or move the file away and run: openfang init"
 
 
@@ -45,6 +46,7 @@ class Database:
         execute("PRAGMA journal_mode = WAL")
         execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         execute("PRAGMA wal_autocheckpoint = 0")
+        execute(f"PRAGMA journal_size_limit = {_LARGEST_BESIDE}")
 
     def patience(self, seconds: float) -> None:
         """Set how long a statement waits for a lock that another connection holds."""

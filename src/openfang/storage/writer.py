@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 INLINE_UNITS = 64
 """A larger group goes to the thread, so that the loop stays free."""
 INLINE_BYTES = 1_000_000
-"""So does a unit that stores more than this in one piece."""
+"""So does a unit that stores more than this."""
 COMMITS_PER_CHECKPOINT = 2_000
+BYTES_PER_CHECKPOINT = 32_000_000
+"""Whichever comes first: else the file beside the database would grow with every large unit."""
 _VALUES = 10
 _ROW = f"({','.join('?' * _VALUES)})"
 _ROWS_AT_ONCE = 500
@@ -76,6 +78,10 @@ class _Job:
     lost: Callable[[Unit], None] | None = None
     numbers: Sequence[int] = ()
     error: Exception | None = None
+    weight: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weight = _weight(self.unit)
 
     def settle(self) -> None:
         """Tell whoever waits, if they still do."""
@@ -108,6 +114,7 @@ class Writer:
     _thread: ThreadPoolExecutor | None = field(init=False, default=None)
     _thread_busy: bool = field(init=False, default=False)
     _commits: int = field(init=False, default=0)
+    _bytes: int = field(init=False, default=0)
     _inserts: dict[int, str] = field(init=False, default_factory=dict[int, str])
 
     def __post_init__(self) -> None:
@@ -136,10 +143,10 @@ class Writer:
         self, unit: Unit, lost: Callable[[Unit], None] | None = None
     ) -> Sequence[int] | None:
         """Commit at once if nobody is in the way; None means: submit it instead."""
-        if not self.idle or _is_heavy(unit):
+        if not self.idle:
             return None
         job = _Job(unit, lost=lost)
-        if not self._commit_now([job]):
+        if job.weight > INLINE_BYTES or not self._commit_now([job]):
             return None
         job.settle()
         if job.error:
@@ -195,7 +202,7 @@ class Writer:
 
     def _may_commit_now(self, jobs: list[_Job]) -> bool:
         few = len(jobs) <= INLINE_UNITS and not self.durable
-        return few and not any(_is_heavy(job.unit) for job in jobs)
+        return few and all(job.weight <= INLINE_BYTES for job in jobs)
 
     def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
         """Commit on this thread. False when another connection holds the lock."""
@@ -205,13 +212,15 @@ class Writer:
             if not give_up and _is_busy(error):
                 return False
             self._fail(jobs, error)
-        self._after_commit()
+        self._after_commit(jobs)
         return True
 
-    def _after_commit(self) -> None:
+    def _after_commit(self, jobs: list[_Job]) -> None:
         self._commits += 1
-        if self._commits >= COMMITS_PER_CHECKPOINT:
-            self._commits = 0
+        for job in jobs:
+            self._bytes += job.weight
+        if self._commits >= COMMITS_PER_CHECKPOINT or self._bytes >= BYTES_PER_CHECKPOINT:
+            self._commits = self._bytes = 0
             self._checkpoint_soon()
         if self.on_commit:
             self.on_commit(self._head)
@@ -324,7 +333,7 @@ class Writer:
         if isinstance(error, Exception):
             _blame(jobs, error)
         _settle(jobs)
-        self._after_commit()
+        self._after_commit(jobs)
         if self._queue:
             self._flush()
 
@@ -383,12 +392,14 @@ def _blame(jobs: list[_Job], error: Exception) -> None:
         job.error = job.error or error
 
 
-def _is_heavy(unit: Unit) -> bool:
+def _weight(unit: Unit) -> int:
+    """How much text and content it stores."""
+    weight = 0
     for _, parameters in unit.statements:
         for value in parameters:
-            if isinstance(value, (str, bytes)) and len(value) > INLINE_BYTES:
-                return True
-    return False
+            if isinstance(value, (str, bytes)):
+                weight += len(value)
+    return weight
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

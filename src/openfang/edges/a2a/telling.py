@@ -45,7 +45,7 @@ class Telling:
     __slots__ = ("_said",)
 
     def __init__(self) -> None:
-        self._said = ""
+        self._said: list[str] = []
 
     def events(self, update: TaskUpdate) -> Iterator[Event]:
         """Tell one more thing that happened."""
@@ -57,7 +57,9 @@ class Telling:
                 yield Changed(task=update.task)
 
     def _piece(self, task: Task, spoken: Spoken) -> Told:
-        self._said = spoken.text if spoken.first else self._said + spoken.text
+        if spoken.first:
+            self._said.clear()
+        self._said.append(spoken.text)
         return Told(task=task, artifact=_words(spoken.text), append=not spoken.first)
 
     def _results(self, task: Task, moved: Moved) -> Iterator[Told]:
@@ -69,10 +71,10 @@ class Telling:
 
     def _whole(self, task: Task, answer: TaskArtifact) -> Told:
         """Tell what is missing of an answer; one that is not as it was begun, from the start."""
-        text = _text(answer)
-        if not self._said or not text.startswith(self._said):
+        text, said = _text(answer), "".join(self._said)
+        if not said or not text.startswith(said):
             return Told(task=task, artifact=answer, last=True)
-        rest = replace(answer, parts=({**answer.parts[0], "text": text[len(self._said) :]},))
+        rest = replace(answer, parts=({**answer.parts[0], "text": text[len(said) :]},))
         return Told(task=task, artifact=rest, append=True, last=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.core.tasks import Task
@@ -76,8 +77,12 @@ def _status(task: Task) -> Json:
 def _moment(at: int) -> str:
     """Write a moment: the protocol's clock has milliseconds."""
     milliseconds = at // _MILLISECOND
-    second = datetime.fromtimestamp(milliseconds // _SECOND, UTC)
-    return f"{second:%Y-%m-%dT%H:%M:%S}.{milliseconds % _SECOND:03d}Z"
+    return f"{_second(milliseconds // _SECOND)}.{milliseconds % _SECOND:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _message(message: TaskMessage, task: Task) -> Json:
