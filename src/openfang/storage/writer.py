@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openfang.core.errors import Conflict
 from openfang.storage.database import BUSY_SECONDS, Database, explain
+from openfang.storage.jobs import Job, blame, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -66,35 +67,6 @@ class Head(NamedTuple):
 GENESIS = Head(0, bytes(32))
 
 
-@dataclass(slots=True)
-class _Job:
-    """A unit, whoever waits for it and, once it is through, its numbers or its own error.
-
-    `lost` hears of a unit that failed, even if nobody waits any more.
-    """
-
-    unit: Unit
-    done: asyncio.Future[Sequence[int]] | None = None
-    lost: Callable[[Unit], None] | None = None
-    numbers: Sequence[int] = ()
-    error: Exception | None = None
-    weight: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.weight = _weight(self.unit)
-
-    def settle(self) -> None:
-        """Tell whoever waits, if they still do."""
-        if self.error is not None and self.lost is not None:
-            self.lost(self.unit)
-        if self.done is None or self.done.done():
-            return
-        if self.error is None:
-            self.done.set_result(self.numbers)
-        else:
-            self.done.set_exception(self.error)
-
-
 @dataclass(slots=True, kw_only=True)
 class Writer:
     """Owns the write side of a database. `digest` chains a line to the hash before it."""
@@ -109,7 +81,7 @@ class Writer:
     _slow: Database | None = field(init=False, default=None)
     _head: Head = field(init=False, default=GENESIS)
     _file: int = field(init=False, default=-1)
-    _queue: deque[_Job] = field(init=False, default_factory=deque["_Job"])
+    _queue: deque[Job] = field(init=False, default_factory=deque["Job"])
     _scheduled: bool = field(init=False, default=False)
     _thread: ThreadPoolExecutor | None = field(init=False, default=None)
     _thread_busy: bool = field(init=False, default=False)
@@ -145,7 +117,7 @@ class Writer:
         """Commit at once if nobody is in the way; None means: submit it instead."""
         if not self.idle:
             return None
-        job = _Job(unit, lost=lost)
+        job = Job(unit, lost=lost)
         if job.weight > INLINE_BYTES or not self._commit_now([job]):
             return None
         job.settle()
@@ -159,7 +131,7 @@ class Writer:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Sequence[int]] = loop.create_future()
-        self._queue.append(_Job(unit, done, lost))
+        self._queue.append(Job(unit, done, lost))
         if not self._scheduled and not self._thread_busy:
             self._scheduled = True
             loop.call_soon(self._flush)
@@ -172,7 +144,7 @@ class Writer:
 
     def write_blocking(self, unit: Unit) -> Sequence[int]:
         """Commit from outside an event loop, waiting for other processes if need be."""
-        job = _Job(unit)
+        job = Job(unit)
         self._database.patience(BUSY_SECONDS)
         try:
             self._commit_now([job], give_up=True)
@@ -193,18 +165,18 @@ class Writer:
         try:
             done = self._may_commit_now(jobs) and self._commit_now(jobs)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
-            _blame(jobs, error)
+            blame(jobs, error)
             done = True
         if done:
-            _settle(jobs)
+            settle(jobs)
         else:
             self._hand_over(jobs)
 
-    def _may_commit_now(self, jobs: list[_Job]) -> bool:
+    def _may_commit_now(self, jobs: list[Job]) -> bool:
         few = len(jobs) <= INLINE_UNITS and not self.durable
         return few and all(job.weight <= INLINE_BYTES for job in jobs)
 
-    def _commit_now(self, jobs: list[_Job], *, give_up: bool = False) -> bool:
+    def _commit_now(self, jobs: list[Job], *, give_up: bool = False) -> bool:
         """Commit on this thread. False when another connection holds the lock."""
         try:
             self._transact(self._database.connection, jobs)
@@ -215,7 +187,7 @@ class Writer:
         self._after_commit(jobs)
         return True
 
-    def _after_commit(self, jobs: list[_Job]) -> None:
+    def _after_commit(self, jobs: list[Job]) -> None:
         self._commits += 1
         for job in jobs:
             self._bytes += job.weight
@@ -225,12 +197,12 @@ class Writer:
         if self.on_commit:
             self.on_commit(self._head)
 
-    def _fail(self, jobs: list[_Job], error: sqlite3.Error) -> None:
+    def _fail(self, jobs: list[Job], error: sqlite3.Error) -> None:
         reason = explain(self.path, error)
         for job in jobs:
             job.error = reason
 
-    def _transact(self, connection: sqlite3.Connection, jobs: list[_Job]) -> None:
+    def _transact(self, connection: sqlite3.Connection, jobs: list[Job]) -> None:
         """Commit all or raise; the head moves only after the commit."""
         self._check_file()
         try:
@@ -241,7 +213,7 @@ class Writer:
             # A unit cannot be applied, or another process has written since.
             self._head = self._one_by_one(connection, jobs)
 
-    def _at_once(self, connection: sqlite3.Connection, jobs: list[_Job]) -> Head:
+    def _at_once(self, connection: sqlite3.Connection, jobs: list[Job]) -> Head:
         """Commit all of them behind the head that we know, as if nothing could go wrong."""
         statements = [statement for job in jobs for statement in job.unit.statements]
         if not statements and sum(len(job.unit.lines) for job in jobs) <= _ROWS_AT_ONCE:
@@ -251,7 +223,7 @@ class Writer:
                 connection.execute(sql, parameters)
             return self._insert(connection, jobs, self._head)
 
-    def _one_by_one(self, connection: sqlite3.Connection, jobs: list[_Job]) -> Head:
+    def _one_by_one(self, connection: sqlite3.Connection, jobs: list[Job]) -> Head:
         """Commit those that can be, behind the head that there is."""
         with _transaction(connection):
             row = connection.execute(_HEAD, (self.node,)).fetchone()
@@ -267,7 +239,7 @@ class Writer:
         if os.fstat(self._file).st_nlink == 0:
             raise sqlite3.OperationalError("unable to open: it was removed or replaced meanwhile")
 
-    def _apply(self, connection: sqlite3.Connection, job: _Job, head: Head) -> Head:
+    def _apply(self, connection: sqlite3.Connection, job: Job, head: Head) -> Head:
         """Apply one unit inside the group; a unit that cannot be applied fails alone."""
         connection.execute("SAVEPOINT unit")
         try:
@@ -283,7 +255,7 @@ class Writer:
         connection.execute("RELEASE unit")
         return head
 
-    def _insert(self, connection: sqlite3.Connection, jobs: list[_Job], head: Head) -> Head:
+    def _insert(self, connection: sqlite3.Connection, jobs: list[Job], head: Head) -> Head:
         rows: list[Any] = []
         seq, last, node, digest, at = head.seq, head.hash, self.node, self.digest, self.now()
         for job in jobs:
@@ -305,7 +277,7 @@ class Writer:
             self._inserts[count] = sql
         return sql
 
-    def _hand_over(self, jobs: list[_Job]) -> None:
+    def _hand_over(self, jobs: list[Job]) -> None:
         self._thread_busy = True
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool(), self._commit_slowly, jobs)
@@ -321,18 +293,18 @@ class Writer:
             self._slow = Database(self.path, patience=BUSY_SECONDS, durable=self.durable)
         return self._slow.connection
 
-    def _commit_slowly(self, jobs: list[_Job]) -> None:
+    def _commit_slowly(self, jobs: list[Job]) -> None:
         try:
             self._transact(self._connection(), jobs)
         except sqlite3.Error as error:
             self._fail(jobs, error)
 
-    def _handed_back(self, jobs: list[_Job], done: asyncio.Future[None]) -> None:
+    def _handed_back(self, jobs: list[Job], done: asyncio.Future[None]) -> None:
         self._thread_busy = False
         error = done.exception()
         if isinstance(error, Exception):
-            _blame(jobs, error)
-        _settle(jobs)
+            blame(jobs, error)
+        settle(jobs)
         self._after_commit(jobs)
         if self._queue:
             self._flush()
@@ -380,26 +352,6 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _settle(jobs: list[_Job]) -> None:
-    for job in jobs:
-        job.settle()
-
-
-def _blame(jobs: list[_Job], error: Exception) -> None:
-    for job in jobs:
-        job.error = job.error or error
-
-
-def _weight(unit: Unit) -> int:
-    """How much text and content it stores."""
-    weight = 0
-    for _, parameters in unit.statements:
-        for value in parameters:
-            if isinstance(value, (str, bytes)):
-                weight += len(value)
-    return weight
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -1,0 +1,63 @@
+"""A unit on its way into the database, and whoever waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from openfang.storage.writer import Unit
+
+
+@dataclass(slots=True)
+class Job:
+    """A unit, whoever waits for it and, once it is through, its numbers or its own error.
+
+    `lost` hears of a unit that failed, even if nobody waits any more.
+    """
+
+    unit: Unit
+    done: asyncio.Future[Sequence[int]] | None = None
+    lost: Callable[[Unit], None] | None = None
+    numbers: Sequence[int] = ()
+    error: Exception | None = None
+    weight: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weight = _weight(self.unit)
+
+    def settle(self) -> None:
+        """Tell whoever waits, if they still do."""
+        if self.error is not None and self.lost is not None:
+            self.lost(self.unit)
+        if self.done is None or self.done.done():
+            return
+        if self.error is None:
+            self.done.set_result(self.numbers)
+        else:
+            self.done.set_exception(self.error)
+
+
+def settle(jobs: list[Job]) -> None:
+    """Tell all of them."""
+    for job in jobs:
+        job.settle()
+
+
+def blame(jobs: list[Job], error: Exception) -> None:
+    """Let all fail for the same reason, unless they have one of their own."""
+    for job in jobs:
+        job.error = job.error or error
+
+
+def _weight(unit: Unit) -> int:
+    """How much text and content it stores."""
+    weight = 0
+    for _, parameters in unit.statements:
+        for value in parameters:
+            if isinstance(value, (str, bytes)):
+                weight += len(value)
+    return weight
