@@ -67,6 +67,17 @@ def test_every_interface_is_where_the_card_says(node: House, card: dict[str, Any
             assert caller.say("say hi")["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.a2a("4.6.3-SHOULD-1")
+@pytest.mark.requirement("C8.1")
+def test_an_extension_that_is_declared_can_be_used(node: House, card: dict[str, Any]) -> None:
+    [declared] = card["capabilities"]["extensions"]
+    assert declared["uri"].rpartition(":")[2].isdecimal()
+    assert not declared.get("required")
+    user = Speaker(node, "HTTP+JSON", more={"A2A-Extensions": declared["uri"]})
+    answer = user.raw(*user.request("list", {}))
+    assert (answer.status, answer.headers["a2a-extensions"]) == (200, declared["uri"])
+
+
 @pytest.mark.a2a("8.6-SHOULD-1", "8.6.1-SHOULD-1", "8.6.1-SHOULD-2", "8.6.2-SHOULD-2")
 def test_a_card_can_be_kept(node: House) -> None:
     first = fetch(node)

@@ -76,6 +76,7 @@ _A2A_SERVED = {
     "primary_agent": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
     "card": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
     "publish": "test_the_operator_publishes_more_cards",
+    "require_chain": "test_the_operator_demands_that_chains_are_told",
 }
 _A2A_KEYS = (
     "max_tasks", "external_agents[].name", "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",

@@ -259,7 +259,7 @@ def test_all_mistakes_of_all_files_come_at_once_and_in_order(folder: Path) -> No
         "config.toml:4: limits.burst: expected a whole number of at least 1, got 0",
         "more.toml:2: loops.warn: expected a whole number, got 1.5",
     ]
-    assert caught.value.way_out == "openfang config check"
+    assert caught.value.way_out == "mend the file, then: openfang config check"
 
 
 @pytest.mark.requirement("C12.1")

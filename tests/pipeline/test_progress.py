@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openfang.core.agents import Ended, Words
+from openfang.core.agents import Ended, Made, Wanted, Wish, Words
 from openfang.core.progress import Progress
 from openfang.pipeline.progress import Passing
 from openfang.testing import ManualClock
@@ -54,3 +54,35 @@ def test_a_secret_that_comes_in_pieces_is_not_told() -> None:
 
     assert "".join(one.text for one in heard[:-1]) == "It is *** and more"
     assert heard[-1].answer == "It is *** and more"
+
+
+def test_what_a_run_wants_and_what_came_of_it_hold_no_secret() -> None:
+    heard: list[Any] = []
+    passing = Passing(heard.append, _redact, ManualClock())
+    plain, telling = (
+        Wish(id=key, tool="echo", arguments={"text": text})
+        for key, text in (("1", "hello"), ("2", "hunter2"))
+    )
+
+    passing(Words("Well"))
+    passing(Wanted(plain))
+    passing(Wanted(telling))
+    passing(Made(wish=telling, outcome="ok", text="it said hunter2"))
+
+    assert heard == [
+        Words("Well"),
+        Wanted(plain),
+        Wanted(Wish(id="2", tool="echo", arguments={"text": "***"})),
+        Made(wish=telling, outcome="ok", text="it said ***"),
+    ]
+    assert heard[1].wish.arguments is plain.arguments
+
+
+def test_words_are_told_as_soon_as_they_end_and_one_that_never_does_in_pieces() -> None:
+    heard: list[Any] = []
+    passing = Passing(heard.append, _redact, ManualClock())
+
+    for piece in ("one", " two", "\nthree", "x" * 5000):
+        passing(Words(piece))
+
+    assert [one.text for one in heard] == ["one ", "two\n", "three" + "x" * 5000]

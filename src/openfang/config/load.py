@@ -41,7 +41,7 @@ def load(
     reading = _read(home, environ, instead)
     if reading.config is None or reading.problems:
         lines = "\n".join(str(problem) for problem in reading.ordered())
-        raise ConfigError(lines, way_out="openfang config check")
+        raise ConfigError(lines, way_out="mend the file, then: openfang config check")
     return reading.config
 
 
@@ -166,8 +166,9 @@ def _agentos(reading: _Reading, document: Document) -> list[tuple[McpServer, Pla
 
     file = reading.validated(AgentosFile, frozen(document.data), document.place, "id")
     entries = file.mcp_servers if file else ()
+    folder = document.path.parent.resolve()  # it may have been named by a path with `..`
     return [
-        (to_server(entry, document.path.parent), document.place(("mcp_servers", number)))
+        (to_server(entry, folder), document.place(("mcp_servers", number)))
         for number, entry in enumerate(entries)
     ]
 

@@ -55,6 +55,10 @@ class A2a(Section):
         default=(),
         description="Agents whose cards need no key, beside the one that answers by default.",
     )
+    require_chain: bool = Field(
+        default=False,
+        description="Whether a peer must say that it tells whose call a message goes on with.",
+    )
     external_agents: tuple[ExternalAgent, ...] = Field(
         default=(), description="Peers that are discovered at start."
     )

@@ -172,9 +172,12 @@ class Call:
 
     @property
     def run_id(self) -> str | None:
-        """The run this call belongs to, else its shared trace, else none: never a loop (C10.1)."""
+        """The run this call belongs to, else its shared trace, else none: never a loop (C10.1).
+
+        Who begins a chain names its own runs: one of the same name is another caller's own.
+        """
         if self.run is not None:
-            return self.run
+            return self.run if self.asker else f"{self.caller.id}/{self.run}"
         chain = self.chain
         return f"trace:{chain.starry_id or chain.trace_id}" if chain.shared else None
 

@@ -17,8 +17,11 @@ from openfang.host.weight import check_weight
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
+    from typing import TypeAlias
 
     from openfang.host.http import Streaming
+
+    Changes: TypeAlias = Callable[[bytes], bytes]
 
 EVENTS: Final = "text/event-stream"
 _BLANK_LINES: Final = (b"\n\n", b"\n\r\n", b"\r\r")
@@ -44,13 +47,17 @@ class Bridge(httpx.AsyncBaseTransport):
 
     A stream of events, where the request asks for one, lasts as long as somebody reads it, and has
     `most` bytes. Who reads an answer does so in the loop: no JSON of many small values comes by.
+    `heard` may write a body, or whole events, in another way before they are read.
     """
 
-    def __init__(self, opens: Opens, *, seconds: float, limit: int, most: int) -> None:
+    def __init__(
+        self, opens: Opens, *, seconds: float, limit: int, most: int, heard: Changes
+    ) -> None:
         self._opens = opens
         self._seconds = seconds
         self._limit = limit
         self._most = most
+        self._heard = heard
         self._open: set[_Body] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -69,6 +76,7 @@ class Bridge(httpx.AsyncBaseTransport):
             until=None if endless else until,
             limit=self._limit,
             most=self._most if endless else self._limit,
+            heard=self._heard,
         )
         self._open.add(body)
         shown = {name: value for name in _SHOWN if (value := answer.header(name)) is not None}
@@ -93,6 +101,7 @@ class _Body(httpx.AsyncByteStream):
         until: float | None,
         limit: int,
         most: int,
+        heard: Changes,
     ) -> None:
         self._answer = answer
         self._close = close
@@ -100,6 +109,7 @@ class _Body(httpx.AsyncByteStream):
         self._until = until
         self._limit = limit
         self._most = most
+        self._heard = heard
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Give the body as a whole, or one or more events as a whole."""
@@ -118,7 +128,7 @@ class _Body(httpx.AsyncByteStream):
     async def _weighed(self, held: bytearray) -> bytes:
         body = bytes(held)
         await check_weight(self._answer.url, body)
-        return body
+        return self._heard(body)
 
     async def _some(self) -> bytes:
         if self._until is None:
@@ -151,11 +161,16 @@ def _last_event(held: bytearray, new: int) -> int:
 
 
 def bridged(
-    opens: Opens, *, seconds: float = 30.0, limit: int = 10_000_000, most: int = 64_000_000
+    opens: Opens,
+    *,
+    seconds: float = 30.0,
+    limit: int = 10_000_000,
+    most: int = 64_000_000,
+    heard: Changes = bytes,
 ) -> httpx.AsyncClient:
     """Make a client that keeps nothing, follows nothing and reads no proxies of the environment."""
     return httpx.AsyncClient(
-        transport=Bridge(opens, seconds=seconds, limit=limit, most=most),
+        transport=Bridge(opens, seconds=seconds, limit=limit, most=most, heard=heard),
         trust_env=False,
         follow_redirects=False,
         timeout=None,  # noqa: S113 - it is kept by the transport

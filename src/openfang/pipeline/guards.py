@@ -45,11 +45,18 @@ class Guards:
             raise
 
     def _spend(self, call: Call, tool: Tool, now: float) -> None:
-        caller = call.caller
-        self.charge(caller, self._cost(tool), now)
-        _raise_often(self._often(caller, now), caller.id)
+        if not call.task:  # the work on a task was paid for with the message that began it
+            self._pay(call.caller, self._cost(tool), now)
         if _has_breaker(tool):
             _raise_broken(self.breakers.admit(breaker_of(tool), now), tool)
+
+    def take_message(self, caller: Caller, now: float) -> None:
+        """Take what a message to an agent costs, before there is a task for it."""
+        self._pay(caller, self.message_cost, now)
+
+    def _pay(self, caller: Caller, cells: int, now: float) -> None:
+        self.charge(caller, cells, now)
+        _raise_often(self._often(caller, now), caller.id)
 
     def _cost(self, tool: Tool) -> int:
         """Cells that a call takes; one of an agent is a message, and so is an answer (C12.3)."""

@@ -86,9 +86,9 @@ class Shaper:
         whole = orjson.dumps(everything)
         caller = admitted.call.root  # who hears of it in the end is who may read it
         kept = put_blob(blob, caller, whole, result.labels, self.now() + self.keep_ns)
-        return self._cut(result, URI_PREFIX + blob), (kept, *self._room(blob, caller, len(whole)))
+        return self._cut(result, URI_PREFIX + blob), (kept, *self.room(blob, caller, len(whole)))
 
-    def _room(self, blob: str, caller: str, size: int) -> tuple[Statement, ...]:
+    def room(self, blob: str, caller: str, size: int) -> tuple[Statement, ...]:
         """Make room now and then: to find out what a caller has takes a look at all of it."""
         share = self.max_kept_bytes // _SHARES
         stored = self._lately.get(caller, share) + size

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 from anyio import to_thread
 from tests.app.a2a.pushing import receiving, says
@@ -19,6 +20,7 @@ from openfang.core.errors import Conflict, Rejected
 from openfang.core.events import TOOL_INVOCATION_START
 from openfang.core.tasks import Push, Sent, Task, TaskState
 from openfang.core.trace import new_chain
+from openfang.storage.pushes import MOST_PUSHES
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -45,6 +47,20 @@ class Visitor:
         guards, caller = self.node.app.parts.pipeline.guards, self.node.app.caller
         return guards.allowance(caller, 0, self.node.app.parts.clock.monotonic()).remaining
 
+    async def working(self, agent: str = "asker") -> Task:
+        """Begin a task that goes on until it is ended."""
+        return await self.node.app.parts.tasks.begin(
+            Sent(agent=agent, message=says("x")),
+            caller=self.node.app.caller.id,
+            context="talk",
+            session="session_1",
+            work=Held(),
+        )
+
+    def sessions(self, name: str) -> list[str]:
+        sql = "SELECT id FROM sessions WHERE name = ?"
+        return [session for (session,) in self.node.app.parts.database.read(sql, (name,))]
+
     async def calls(self) -> list[str]:
         """What was called, on record."""
         events = [
@@ -54,9 +70,9 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visiting(folder: Path) -> AsyncGenerator[Visitor]:
+async def visiting(folder: Path, more: str = "") -> AsyncGenerator[Visitor]:
     await to_thread.run_sync(write_agents, folder)
-    async with live(folder, config=CONFIG, clock=ManualClock()) as node:
+    async with live(folder, config=CONFIG + more, clock=ManualClock()) as node:
         yield Visitor(node, Desk(node.app.parts, node.app.caller, new_chain()))
 
 
@@ -116,19 +132,81 @@ async def test_who_is_named_with_an_answer_is_told_of_what_follows(tmp_path: Pat
     assert [b"TASK_STATE_COMPLETED" in taken.body for taken in receiver.taken] == [False, True]
 
 
+@pytest.mark.requirement("C5.3")
+async def test_nobody_is_told_who_was_named_with_a_message_that_is_refused(
+    tmp_path: Path,
+) -> None:
+    async with visiting(tmp_path / "home") as visitor, receiving() as receiver:
+        desk, mine = visitor.desk, Push(id="mine", task="", url=receiver.url())
+        task = await visitor.working()
+        with pytest.raises(Conflict):
+            await desk.send(Sent(agent="asker", message=says("blue"), task=task.id, push=mine))
+        assert await desk.pushes(task.id) == []
+        await desk.cancel(task.id)
+        with pytest.raises(Conflict):
+            await desk.send(Sent(agent="asker", message=says("blue"), task=task.id, push=mine))
+        assert await desk.pushes(task.id) == []
+        timers = "SELECT COUNT(*) FROM timers WHERE kind = 'push'"
+        assert visitor.node.app.parts.database.read(timers) == [(0,)]
+
+
+@pytest.mark.requirement("C5.3")
+async def test_an_answer_that_names_one_too_many_is_not_taken(tmp_path: Path) -> None:
+    async with visiting(tmp_path / "home") as visitor, receiving() as receiver:
+        asked = await visitor.said(Sent(agent="asker", message=says("go")))
+        for n in range(MOST_PUSHES):
+            await visitor.desk.set_push(Push(id=f"p{n}", task=asked.id, url=receiver.url()))
+        answer = Sent(agent="asker", message=says("blue"), task=asked.id)
+        more = Push(id="more", task="", url=receiver.url())
+        with pytest.raises(Rejected) as refused:
+            await visitor.desk.send(replace(answer, push=more))
+        assert refused.value.rule == "push_limit"
+        assert (await visitor.desk.get(asked.id)).state is TaskState.INPUT_REQUIRED
+        known = replace(more, id="p0")
+        assert (await visitor.said(replace(answer, push=known))).state is TaskState.COMPLETED
+        assert len(await visitor.desk.pushes(asked.id)) == MOST_PUSHES
+
+
+@pytest.mark.requirement("C5.4")
+async def test_a_message_that_is_refused_begins_no_conversation(tmp_path: Path) -> None:
+    async with visiting(tmp_path / "home", "[a2a]\nmax_tasks = 1\n") as visitor:
+        under_way = await visitor.working()
+        sent = Sent(agent="code-reviewer", message=says("x"), context="mine")
+        with pytest.raises(Rejected) as refused:
+            await visitor.desk.send(sent)
+        assert (refused.value.rule, visitor.sessions("mine")) == ("tasks_full", [])
+        await visitor.desk.cancel(under_way.id)
+        done = await visitor.said(sent)
+        assert (done.state, done.context) == (TaskState.COMPLETED, "mine")
+        assert visitor.sessions("mine") == [done.session]
+
+
+@pytest.mark.requirement("C5.4")
+async def test_messages_that_begin_a_conversation_side_by_side_are_in_the_same_one(
+    tmp_path: Path,
+) -> None:
+    async with visiting(tmp_path / "home") as visitor:
+        done = list[Task]()
+
+        async def say(text: str) -> None:
+            sent = Sent(agent="code-reviewer", message=says(text), context="mine")
+            done.append(await visitor.said(sent))
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                for text in ("a", "b", "c"):
+                    group.start_soon(say, text)
+        assert {task.state for task in done} == {TaskState.COMPLETED}
+        assert [task.session for task in done] == visitor.sessions("mine") * 3
+
+
 @pytest.mark.requirement("C5.7")
 async def test_a_task_of_an_agent_that_is_gone_is_ended_by_its_caller_and_costs_a_call(
     tmp_path: Path,
 ) -> None:
     async with visiting(tmp_path / "home") as visitor:
         parts, caller = visitor.node.app.parts, visitor.node.app.caller
-        task = await parts.tasks.begin(
-            Sent(agent="gone", message=says("x")),
-            caller=caller.id,
-            context="talk",
-            session="session_1",
-            work=Held(),
-        )
+        task = await visitor.working("gone")
         auditor = replace(caller, id="key:auditor", role=Role.AUDITOR)
         full = visitor.left()
         with pytest.raises(Conflict) as refused:

@@ -27,6 +27,7 @@ from openfang.core.progress import Progress
 from openfang.core.results import Result
 from openfang.core.tools import Trust
 from openfang.core.trace import read_chain
+from openfang.protocols.a2a.extensions import CHAIN
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ async def test_the_trace_and_the_chain_go_along(tmp_path: Path) -> None:
     told = f"unknown,unknown,agent:a@{node},a2a:echo@{node}"
     assert sent["X-OpenStarry-Trace-ID"] == headers["x-openstarry-trace-id"] == "S-1"
     assert sent["openfang/chain"] == headers["openfang-chain"] == told
+    assert headers["a2a-extensions"] == CHAIN
     assert sent["traceparent"].split("-")[1] == chain.trace_id
     assert sent["mine"] == 1
     assert "token" not in sent

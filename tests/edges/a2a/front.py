@@ -14,6 +14,7 @@ from tests.edges.live import live
 from tests.edges.sse import Stream
 
 from openfang.app.a2a.house import NodeHouse
+from openfang.edges.a2a.bodies import read_body
 from openfang.edges.a2a.modern import Modern
 from openfang.edges.a2a.sdk import pb
 from openfang.edges.a2a.staying import Staying
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from tests.edges.live import Live, Reply
 
     from openfang.core.calls import Caller
+    from openfang.core.errors import Rejected
+    from openfang.edges.api.exchange import Answer, Headers
     from openfang.edges.api.mount import Came
 
 V1 = {"A2A-Version": "1.0"}
-NEEDED = "https://example.org/needed"
 CODE = 'name = "{name}"\nmodule = "python:agent.py"\n[capabilities]\ntools = ["mcp:demo:*"]\n'
 PROGRAMS = {
     "echo": """
@@ -91,12 +93,16 @@ class Front:
     def public(self, route: str, *, signed: bool) -> bool:
         return not (route or signed)
 
+    async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        assert route
+        return self.modern.refuse(error, headers, query)
+
     async def serve(self, came: Came) -> None:
         _, _, _, agent, *rest = came.path.split("/", 4)
         if rest:
             await self.modern.rest(came, agent, rest[0].removeprefix("rest"))
         else:
-            await self.modern.rpc(came, agent)
+            await self.modern.rpc(came, agent, await read_body(came))
 
 
 def card_of(node: Live, agent: str) -> pb.AgentCard:

@@ -61,13 +61,14 @@ async def made(peer: Live, params: Any, version: str, *, rest: bool) -> tuple[An
     return kept.artifacts[-1].parts[0]["data"], task
 
 
-@pytest.mark.parametrize("data", [ODD, [1, 1.0, ODD], {"value": [1.0]}, {}, []])
+@pytest.mark.parametrize("data", [ODD, [1, 1.0, ODD], {"value": [1.0]}, {}, [], 2**53 + 1, 0])
 @pytest.mark.parametrize(("version", "rest"), [("1.0", False), ("1.0", True)])
 async def test_data_and_metadata_reach_an_agent_as_they_are(
     peer: Live, version: str, data: Any, *, rest: bool
 ) -> None:
     params = request(version, {"data": data, "metadata": METADATA}, rest=rest, metadata=ODD)
     told, task = await made(peer, params, version, rest=rest)
+    assert repr(told["parts"][0]["data"]) == repr(data)
     assert told["parts"] == [{"type": "data", "data": data, "metadata": METADATA}]
     said = task["history"][0]
     assert (repr(said["parts"][0]["data"]), said["metadata"]) == (repr(data), ODD)

@@ -26,6 +26,7 @@ from openfang.core.calls import Caller
 from openfang.edges.a2a.cards import current_card, merged_card, seed_card
 from openfang.edges.a2a.ports import Described, Settings, Skill
 from openfang.edges.a2a.publishing import Publishing
+from openfang.protocols.a2a.extensions import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,6 +110,26 @@ def test_the_seeds_own_card_is_what_is_written(file: str) -> None:
     card = seed_card(REVIEWER, SETTINGS)
     assert card == seed
     assert list(card) == list(seed)
+
+
+def test_an_agent_that_is_not_the_primary_one_has_an_address_of_its_own() -> None:
+    other = replace(SETTINGS, primary="somebody")
+    assert seed_card(REVIEWER, other)["url"] == f"{BASE}/a2a/agents/code-reviewer/seed"
+    assert seed_card(ODD, other)["url"] == f"{BASE}/a2a/agents/%C3%A4%20b%2Fc/seed"
+
+
+@pytest.mark.requirement("C8.1")
+def test_a_card_says_that_chains_are_told_and_whether_they_must_be() -> None:
+    def declared(**settings: bool) -> list[dict[str, Any]]:
+        card = served(REVIEWER, replace(SETTINGS, **settings))
+        assert parse_agent_card(card).capabilities.extensions[0].uri == CHAIN
+        return card["capabilities"]["extensions"]
+
+    [said] = declared(merged=False)
+    assert said.keys() == {"uri", "description"}
+    assert declared(merged=True) == [{**said, "required": False}]
+    for merged in (True, False):
+        assert declared(merged=merged, require_chain=True) == [{**said, "required": True}]
 
 
 def test_without_an_agent_the_card_claims_nothing() -> None:

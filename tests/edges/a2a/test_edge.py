@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,14 +14,23 @@ from a2a.utils.signing import create_signature_verifier
 from anyio import run_process, to_thread
 from httpx import AsyncClient
 from jwt import PyJWK
-from tests.edges.a2a.seeding import ENABLED, PROGRAMS, message, refusal, rpc, send, served
+from tests.edges.a2a.seeding import ENABLED, PROGRAMS, message, refusal, rpc, send, served, to
 from tests.edges.live import live
+from tests.sources.a2a.speaking import message as said
+from tests.sources.a2a.speaking import wired
+
+from openfang.core.errors import SourceFailed
+from openfang.core.tasks import TaskState
+from openfang.edges.a2a import bodies
+from openfang.edges.a2a.versions import LARGE
+from openfang.sources.a2a.card import read_card
+from openfang.sources.a2a.client import open_client
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.edges.demo import Demo
-    from tests.edges.live import Live
+    from tests.edges.live import Live, Reply
 
 pytestmark = pytest.mark.requirement("C5.1", "C5.4", "C12.1")
 
@@ -115,7 +126,9 @@ async def test_the_list_has_the_cards_of_those_that_the_caller_may_call(peer: Li
     listed = (await peer.get("/a2a/agents")).json
     assert [card["name"] for card in listed["agents"]] == NAMES
     assert listed["total"] == len(NAMES)
-    assert {card["url"] for card in listed["agents"]} == {f"{peer.url}/a2a"}
+    urls = {card["name"]: card["url"] for card in listed["agents"]}
+    assert urls.pop("code-reviewer") == f"{peer.url}/a2a"
+    assert urls == {name: f"{peer.url}/a2a/agents/{name}/seed" for name in urls}
     assert (await peer.get("/a2a/agents", key=None)).told == (401, "unauthenticated")
     current = (await peer.get("/a2a/agents?format=1.0")).json
     cards = [parse_agent_card(card) for card in current["agents"]]
@@ -168,6 +181,18 @@ async def test_the_operator_publishes_more_cards(tmp_path: Path, demo: Demo) -> 
         assert (await node.get("/a2a/agents", key=None)).status == 401
 
 
+@pytest.mark.requirement("C2.5", "C8.1")
+async def test_the_operator_demands_that_chains_are_told(tmp_path: Path, demo: Demo) -> None:
+    async with served(tmp_path / "home", demo, f"{ENABLED}require_chain = true\n") as node:
+        [said] = (await node.get(CARDS[1], key=None)).json["capabilities"]["extensions"]
+        assert said["required"] is True
+        reply = await rpc(node, "SendMessage", SEND, headers=V1)
+        assert reply.json["error"]["code"] == -32008
+        reply = await rpc(node, "SendMessage", SEND, headers={**V1, "A2A-Extensions": said["uri"]})
+        assert (reply.headers["A2A-Extensions"], "result" in reply.json) == (said["uri"], True)
+        assert (await send(node, message("x")))["status"] == "completed"
+
+
 @pytest.mark.requirement("C5.3")
 async def test_a_later_dialect_is_heard_at_the_first_ones_address(peer: Live) -> None:
     async def state(method: str, params: dict[str, Any], path: str = "/a2a", **more: Any) -> str:
@@ -192,6 +217,96 @@ async def test_a_later_dialect_is_heard_at_the_first_ones_address(peer: Live) ->
     assert read.json["contextId"] == task["sessionId"]
 
 
+@pytest.mark.requirement("C5.2", "C5.8")
+async def test_our_own_client_reaches_each_agent_by_its_card_of_the_first_dialect(
+    peer: Live,
+) -> None:
+    async with wired(peer.url, auth=f"Bearer {peer.admin}") as wire:
+        clients = {
+            name: await open_client(wire, read_card((await peer.get(path)).json, path))
+            for name in ("asker", "code-reviewer", "maker")
+            for path in (f"/a2a/agents/{name}{CARDS[0]}",)
+        }
+        tasks = {name: await client.send(said("x")) for name, client in clients.items()}
+        words = {name: task.status and task.status.text for name, task in tasks.items()}
+        assert words == {
+            "asker": "Which one?",
+            "code-reviewer": "I found 2 potential issues...",
+            "maker": "made",
+        }
+        asked = tasks["asker"].id
+        assert (await clients["asker"].get(asked)).state is TaskState.INPUT_REQUIRED
+        for ask in (clients["maker"].get, clients["maker"].cancel):
+            with pytest.raises(SourceFailed, match=f"maker has no task {asked}"):
+                await ask(asked)
+        assert (await clients["asker"].cancel(asked)).state is TaskState.CANCELED
+
+
+@pytest.mark.requirement("C5.2")
+async def test_at_an_agents_address_of_the_first_dialect_there_is_no_other(peer: Live) -> None:
+    where, few = "/a2a/agents/maker/seed", await peer.key("few", tools=["agent:maker"])
+    reply = await peer.post(where, to("asker", "x"), key=few)
+    assert refusal(reply) == (200, -32602, "invalid_message")
+    assert (await peer.post(where, to("maker", "x"), key=few)).json["result"]["messages"]
+    for name in ("asker", "nobody"):
+        reply = await peer.post(f"/a2a/agents/{name}/seed", message("x"), key=few)
+        assert refusal(reply) == (404, -32001, "not_found")
+    asked = (await peer.post("/a2a/agents/asker/seed", message("x"))).json["result"]
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": asked}
+    assert (await peer.post(where, body)).json["error"]["code"] == -32001
+    assert peer.app.parts.tasks.store.counts()[0] == 2
+
+
+@pytest.mark.requirement("C12.1")
+async def test_a_body_is_read_once_and_a_large_one_beside_the_others(
+    peer: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: list[bool] = []
+    parse = bodies.parse_json
+
+    def counted(body: bytes) -> Any:
+        beside.append(threading.current_thread() is not threading.main_thread())
+        return parse(body)
+
+    monkeypatch.setattr(bodies, "parse_json", counted)
+    large = {"message": {**SEND["message"], "messageId": "m-5", "parts": [{"text": "x" * LARGE}]}}
+    for path, method, params, told in (
+        ("/a2a", "tasks/get", {"id": "x"}, 200),
+        ("/a2a", "SendMessage", SEND, 200),
+        ("/a2a", "SendMessage", large, 200),
+        ("/a2a/agents/maker", "SendMessage", large, 200),
+        ("/a2a/agents/nobody", "SendMessage", large, 404),
+        ("/a2a/agents/maker/seed", "tasks/send", {"message": "x" * LARGE}, 200),
+        ("/a2a/tasks/send", "tasks/send", {"message": "x" * LARGE}, 422),
+    ):
+        beside.clear()
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        assert (path, (await peer.post(path, body, headers=V1)).status) == (path, told)
+        assert (path, beside) == (path, [len(str(params)) > LARGE])
+
+
+@pytest.mark.requirement("C7.5")
+async def test_who_sends_too_much_is_told_so_in_the_dialect_of_the_address(peer: Live) -> None:
+    async def told(path: str, **headers: str) -> Reply:
+        kind = {"Content-Type": "application/json", **headers}
+        reply = await peer.ask("POST", path, data=BytesIO(bytes(10_000_001)), headers=kind)
+        assert (path, reply.status) == (path, 413)
+        return reply
+
+    for path in ("/a2a", "/a2a/agents/maker", "/a2a/agents/maker/seed"):
+        reply = await told(path)
+        assert (reply.json["id"], refusal(reply)) == (None, (413, -32600, "body_too_large"))
+    rest = "/a2a/agents/maker/rest"
+    current = await told(f"{rest}/message:send", **V1)
+    assert current.headers["Content-Type"] == "application/a2a+json"
+    status = current.json["error"]
+    assert (status["code"], status["status"]) == (413, "INVALID_ARGUMENT")
+    assert status["details"][0]["reason"] == "BODY_TOO_LARGE"
+    older = (await told(f"{rest}/v1/message:send")).json
+    assert (older["code"], older["error"]["code"]) == (-32600, 413)
+    assert (await told("/a2a/tasks/send")).told == (413, "body_too_large")
+
+
 OTHERS = [
     ("POST", "/.well-known/agent.json", "GET, HEAD"),
     ("DELETE", "/.well-known/agent-card.json", "GET, HEAD"),
@@ -199,6 +314,7 @@ OTHERS = [
     ("GET", "/a2a", "POST"),
     ("POST", "/a2a/agents", "GET, HEAD"),
     ("GET", "/a2a/agents/maker", "POST"),
+    ("GET", "/a2a/agents/maker/seed", "POST"),
     ("GET", "/a2a/tasks/send", "POST"),
     ("DELETE", "/a2a/tasks/x", "GET, HEAD"),
     ("GET", "/a2a/tasks/x/cancel", "POST"),

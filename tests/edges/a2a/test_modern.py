@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.edges.a2a.front import NEEDED, V1, code_of, reason_of, serving, text_of
+from tests.edges.a2a.front import V1, code_of, reason_of, serving, text_of
+
+from openfang.protocols.a2a.extensions import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from tests.edges.a2a.front import Served
+    from tests.edges.live import Reply
 
 pytestmark = pytest.mark.requirement("C5.3", "C5.4")
 
@@ -124,6 +128,22 @@ async def test_the_last_words_of_a_history_are_kept_when_it_is_cut(served: Serve
         code_of(await served.rpc("echo", "GetTask", {"id": task["id"], "historyLength": -1}))
         == -32602
     )
+
+
+async def test_the_older_version_too_has_no_history_of_no_length(served: Served) -> None:
+    for length, said in ((0, 0), (1, 1), (None, 2)):
+        wanted = {} if length is None else {"historyLength": length}
+        params = {**message03(TEXT03, messageId=f"m-{length}"), "configuration": wanted}
+        task = (await served.rpc("echo", "message/send", params, headers=V03))["result"]
+        assert len(task.get("history") or ()) == said
+        (first, *_) = await served.told("echo", "message/stream", params, headers=V03)
+        assert len(first.get("history") or ()) == said
+        asked = {"id": task["id"], **wanted}
+        found = (await served.rpc("echo", "tasks/get", asked, headers=V03))["result"]
+        assert len(found.get("history") or ()) == said
+    for wrong in (-1, 99_999_999_999, "abc"):
+        asked = {"id": "task_x", "historyLength": wrong}
+        assert code_of(await served.rpc("echo", "tasks/get", asked, headers=V03)) == -32602
 
 
 async def test_tasks_are_listed_newest_change_first_behind_a_cursor(served: Served) -> None:
@@ -459,15 +479,18 @@ async def test_the_card_of_who_may_call_is_shown_in_every_way(served: Served) ->
 
 
 async def test_an_extension_that_the_card_demands_must_be_known(tmp_path: Path) -> None:
-    wanted = {NEEDED: True, "https://example.org/spare": False}
-    async with serving(tmp_path / "home", extensions=wanted) as served:
+    config = "[a2a]\nenabled = true\nrequire_chain = true\n"
+    async with serving(tmp_path / "home", config=config) as served:
         params = {"message": served.message("x")}
         assert code_of(await served.rpc("echo", "SendMessage", params)) == -32008
-        known = {**V1, "A2A-Extensions": f"{NEEDED}, https://example.org/unknown"}
+        refused = await served.rest("POST", "echo/rest/message:send", params)
+        assert (refused.status, reason_of(refused.json)) == (400, "EXTENSION_SUPPORT_REQUIRED")
+        assert (await served.node.get("/api/a2a/tasks")).json["total"] == 0
+        known = {**V1, "A2A-Extensions": f"{CHAIN}, https://example.org/unknown"}
         reply = await served.ask("echo", "SendMessage", params, headers=known)
         assert "result" in reply.json
-        assert reply.headers["A2A-Extensions"] == NEEDED
-        older = {"X-A2A-Extensions": NEEDED}
+        assert reply.headers["A2A-Extensions"] == CHAIN
+        older = {"X-A2A-Extensions": CHAIN}
         assert "result" in await served.rpc(
             "echo", "message/send", message03(TEXT03), headers=older
         )
@@ -508,6 +531,32 @@ async def test_a_chain_that_is_too_deep_fails_the_task(served: Served) -> None:
         "echo", "tasks/get", {"id": task["id"]}, headers={"Openfang-Chain": ancestors}
     )
     assert (code_of(older), older["error"]["data"]["rule"]) == (-32000, "recursion_limit")
+
+
+async def test_an_extension_that_is_not_demanded_is_answered_if_it_is_used(served: Served) -> None:
+    params = {"message": served.message("x")}
+    plain = await served.ask("echo", "SendMessage", params)
+    assert ("result" in plain.json, "A2A-Extensions" in plain.headers) == (True, False)
+    used = {**V1, "A2A-Extensions": CHAIN}
+    told = await served.ask("echo", "GetTask", {"id": "x"}, headers=used)
+    assert told.headers["A2A-Extensions"] == CHAIN
+
+
+@pytest.mark.requirement("C12.3")
+async def test_of_many_messages_at_once_each_is_a_task_or_is_not_taken(served: Served) -> None:
+    key = await served.node.key("hasty", tools=["*"], cells_per_minute=500)
+
+    async def sent() -> Reply:
+        params = {"message": served.message("x")}
+        return await served.ask("echo", "SendMessage", params, key=key)
+
+    replies = await asyncio.gather(*(sent() for _ in range(40)))
+    states = [
+        reply.json["result"]["task"]["status"]["state"] for reply in replies if reply.status == 200
+    ]
+    assert set(states) == {"TASK_STATE_COMPLETED"}
+    assert {reply.told for reply in replies if reply.status != 200} == {(429, "rate_limit")}
+    assert served.node.app.parts.tasks.store.counts()[0] == len(states)
 
 
 @pytest.mark.requirement("C12.3")

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from a2a.client import Client, ClientConfig, ClientFactory
-from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
+from a2a.client.client import ClientCallContext
+from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
+from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError
 from tests.edges.a2a.front import card_of, serving
 
 from openfang.edges.a2a.sdk import pb
+from openfang.protocols.a2a.extensions import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -60,6 +63,24 @@ def request(text: str, **more: str) -> pb.SendMessageRequest:
 async def served(tmp_path: Path) -> AsyncGenerator[Served]:
     async with serving(tmp_path / "home", config="[a2a.push]\nallow_private = true\n") as running:
         yield running
+
+
+@pytest.mark.requirement("C8.1")
+@pytest.mark.parametrize(("binding", "version"), WAYS)
+async def test_it_uses_the_extension_that_is_demanded(
+    tmp_path: Path, binding: str, version: str
+) -> None:
+    config = "[a2a]\nenabled = true\nrequire_chain = true\n"
+    knows = ServiceParametersFactory.create([with_a2a_extensions([CHAIN])])
+    async with (
+        serving(tmp_path / "home", config=config) as demanding,
+        client(demanding, "echo", binding, version) as peer,
+    ):
+        with pytest.raises(A2AError, match=CHAIN):
+            [_ async for _ in peer.send_message(request("unaware"))]
+        context = ClientCallContext(service_parameters=knows)
+        [told] = [one async for one in peer.send_message(request("aware"), context=context)]
+        assert told.task.artifacts[0].parts[0].text == "you said aware"
 
 
 @pytest.mark.parametrize(("binding", "version"), WAYS)

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +29,7 @@ from openfang.core.errors import (
 from openfang.core.trace import Chain, new_chain, read_chain
 from openfang.edges.a2a.faults import Refused, TooMuch, Unavailable, fault_of, told
 from openfang.edges.a2a.incoming import check_extensions, check_values, read_version
+from openfang.edges.a2a.reading import missing
 from openfang.edges.a2a.sdk import build_error_response, build_rest_error_payload, errors
 from openfang.edges.a2a.versions import asked_version, is_json, is_served, known_version
 from openfang.edges.a2a.wishes import options_of
@@ -178,6 +181,18 @@ def test_each_error_of_ours_is_one_of_the_protocols(
     payload = build_rest_error_payload(fault)["error"]
     assert payload["code"] == status
     assert all(isinstance(value, str) for value in payload["details"][0]["metadata"].values())
+
+
+def test_the_details_of_a_wrong_field_are_what_their_types_say() -> None:
+    fault = missing("message.parts")
+    payload = build_rest_error_payload(fault)["error"]
+    assert build_error_response(1, fault)["error"]["data"] == payload["details"]
+    info, request = payload["details"]
+    violation = {"field": "message.parts", "description": "message.parts is missing or empty."}
+    assert request == {"@type": request["@type"], "fieldViolations": [violation]}
+    for detail, kind in ((info, ErrorInfo()), (request, BadRequest())):
+        assert detail.pop("@type").endswith(kind.DESCRIPTOR.full_name)
+        ParseDict(detail, kind)
 
 
 def test_a_way_out_is_told_and_a_conflict_is_what_the_operation_makes_of_it() -> None:

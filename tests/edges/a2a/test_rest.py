@@ -69,6 +69,24 @@ async def test_an_error_has_the_number_that_the_older_version_looks_for(served: 
     )
 
 
+async def test_a_history_of_no_length_is_none_and_one_of_no_number_is_refused(
+    served: Served,
+) -> None:
+    said: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]}
+    # In a message of this form a 0 is what nobody said: all of it.
+    for wanted, count in (({}, 2), ({"historyLength": 1}, 1), ({"history_length": 0}, 2)):
+        body = {"request": said, "configuration": {"blocking": True, **wanted}}
+        reply = await served.rest("POST", "echo/rest/v1/message:send", body, headers=OLDER)
+        assert len(reply.json["task"].get("history", ())) == count
+    where = f"echo/rest/v1/tasks/{reply.json['task']['id']}"
+    for length, count in (("", 2), ("?historyLength=1", 1), ("?historyLength=0", 0)):
+        found = (await served.rest("GET", where + length, headers=OLDER)).json
+        assert len(found.get("history", ())) == count
+    for length in ("abc", "99999999999", "-1", "1.5", ""):
+        reply = await served.rest("GET", f"{where}?historyLength={length}", headers=OLDER)
+        assert (reply.status, reply.json["code"]) == (400, -32602)
+
+
 async def test_numbers_stay_as_they_are_and_what_is_empty_is_not_written(served: Served) -> None:
     message = served.message("x", {"data": {"n": 1, "half": 0.5}})
     reply = await served.rest("POST", "echo/rest/message:send", {"message": message})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +225,15 @@ BAD = {
     "a strange role": body("tasks/send", {"message": {"role": "system", "parts": [TEXT]}}),
     "the agent's role": body("tasks/send", {"message": {"role": "agent", "parts": [TEXT]}}),
     "a session that is no string": message("x", sessionId=7),
+    "a session that nobody can see": message("x", sessionId="a\nb"),
+    "a session of the other spelling": message("x", session_id="a\x00"),
+    "a session that is too long": message("x", sessionId="a" * 257),
     "a task that is no string": message("x", id={}),
+    "a task that nobody can see": message("x", id="\x1b[2J"),
+    "an agent that nobody can see": message("x", metadata={"agent": "a\u202eb"}),
+    "a message that nobody can see": body(
+        "tasks/send", {"message": {"messageId": "\x07", "role": "user", "parts": [TEXT]}}
+    ),
     "metadata that is no object": message("x", metadata=[]),
     "an agent that is no string": message("x", metadata={"agent": 1}),
     "a push that is not offered": message("x", pushNotification={"url": "https://x.example"}),
@@ -250,7 +257,7 @@ WRONG = [
     (b"{", None, -32700),
     (b"[]", None, -32600),
     (b"7", None, -32600),
-    (b"", None, -32600),
+    (b"", None, -32700),
     (b'{"jsonrpc": "2.0", "id": 3}', 3, -32600),
     (b'{"jsonrpc": "1.0", "id": "a", "method": "tasks/get"}', "a", -32600),
     (b'{"jsonrpc": "2.0", "id": {}, "method": "tasks/get"}', None, -32600),
@@ -307,13 +314,6 @@ async def test_who_is_over_its_rate_makes_no_task(peer: Live) -> None:
         assert reply.told == (429, "rate_limit")
         assert int(reply.headers["Retry-After"]) > 0
     assert peer.app.parts.tasks.store.counts()[0] == 1
-
-
-async def test_a_body_that_is_too_large_is_not_read(peer: Live) -> None:
-    for path in ("/a2a/tasks/send", "/a2a"):
-        kind = {"Content-Type": "application/json"}
-        reply = await peer.ask("POST", path, data=BytesIO(bytes(10_000_001)), headers=kind)
-        assert reply.told == (413, "body_too_large")
 
 
 async def waiting(peer: Live, demo: Demo, key: str = "") -> tuple[str, asyncio.Task[Reply]]:

@@ -448,6 +448,7 @@ async def both(node: Live) -> AsyncGenerator[tuple[Local, Remote]]:
 
 async def _lived(session: Session, demo: Demo) -> tuple[list[str], Task]:
     """Have a task worked on, and tell how that was heard."""
+    demo.begun, demo.released = anyio.Event(), anyio.Event()
     begun = await session.send_task("waiter", "paint it", context="talk")
     await demo.begun.wait()
     kinds, last, said = list[str](), begun, ""

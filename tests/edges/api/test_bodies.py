@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from openfang.edges.api.exchange import MAX_BODY
+from openfang.edges.api.exchange import MAX_BODY, USUAL_BODY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,6 +56,19 @@ async def test_a_whole_message_has_10_mb_and_its_arguments_1_mib(node: Live, dem
     small = in_chunks(body_of(1_000_000))
     assert (await node.ask("POST", ECHO, data=small, headers=JSON_TYPE)).status == 200
     assert demo.source.reached == 2
+
+
+async def test_what_manages_the_node_takes_no_more_than_it_needs(node: Live) -> None:
+    """A body of many members holds up everybody while it is judged, whoever sent it."""
+    wide = json.dumps({f"member-{number}": 0 for number in range(60_000)}).encode()
+    assert USUAL_BODY < len(wide) < MAX_BODY
+    for path in ("/api/a2a/tasks/none/cancel", "/api/keys", "/api/mcp/servers/refresh"):
+        reply = await node.ask("POST", path, data=BytesIO(wide), headers=JSON_TYPE)
+        assert (path, reply.told) == (path, (413, "body_too_large"))
+        assert str(USUAL_BODY) in reply.problem["detail"]
+    plan = BytesIO(json.dumps({"name": "plan", "content": "x" * (2 * USUAL_BODY)}).encode())
+    made = await node.ask("POST", "/api/specs", data=plan, headers=JSON_TYPE)
+    assert made.status == 201
 
 
 async def test_a_length_that_is_too_large_is_refused_before_anything_is_sent(node: Live) -> None:

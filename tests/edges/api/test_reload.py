@@ -81,6 +81,18 @@ async def test_a_bad_file_is_noticed_too_and_changes_nothing(node: Live) -> None
     assert told["problems"] == []
 
 
+async def test_a_file_that_is_being_written_is_left_until_it_is_whole(node: Live) -> None:
+    """It is empty nearly all the time; nothing of that is ever in force."""
+    text = RAISED + '[tools]\ndisabled = ["system_time"]\n'
+    await write(node, text)
+    assert (await node.post("/api/config/reload")).status == 200
+    for _ in range(24):
+        await write(node, "")
+        await anyio.sleep(0.09)  # as long as a slow writer takes
+        await write(node, text)
+        assert (await node.call("system_time")).told == (403, "tool_disabled")
+
+
 MISTAKES = {
     'log_level = "info"\nlog_level = "debug"\n': (2, ""),
     "[limits]\n\nburst = 0\n": (3, "limits.burst"),

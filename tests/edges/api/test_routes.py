@@ -97,6 +97,7 @@ MOUNTED = {
     ("POST", "/a2a/agents/{name}"): "key",
     ("GET", "/a2a/agents/{name}/.well-known/agent.json"): "key",
     ("GET", "/a2a/agents/{name}/.well-known/agent-card.json"): "key",
+    ("POST", "/a2a/agents/{name}/seed"): "key",
     ("GET", "/a2a/agents/{name}/rest/{path}"): "key",
     ("POST", "/a2a/agents/{name}/rest/{path}"): "key",
     ("POST", "/a2a/tasks/send"): "key",

@@ -24,7 +24,7 @@ from openfang.storage.writer import Writer
 from openfang.testing.clock import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
     from pathlib import Path
 
     from openfang.audit.broker import Statements
@@ -72,11 +72,16 @@ def says(text: str, message_id: str = "", *parts: dict[str, Any]) -> TaskMessage
 
 @asynccontextmanager
 async def scene(
-    folder: Path, *, bounds: TaskBounds | None = None, busy: bool = False, **more: Any
+    folder: Path,
+    *,
+    bounds: TaskBounds | None = None,
+    busy: bool = False,
+    written: Callable[[], Awaitable[None]] = checkpoint,
+    **more: Any,
 ) -> AsyncGenerator[Scene]:
     """Open one in a folder, and end it as a node ends: the works are cancelled.
 
-    What a busy one writes takes a turn of the loop before and after.
+    What a busy one writes takes a turn of the loop before and after, or as long as `written` does.
     """
     clock, file = ManualClock(), folder / "openfang.db"
     database, process = await to_thread.run_sync(open_home, file), Process(folder / "run")
@@ -87,7 +92,7 @@ async def scene(
         async def append(records: Sequence[Record], statements: Statements) -> object:
             await checkpoint()
             numbers = await broker.append(records, statements)
-            await checkpoint()
+            await written()
             return numbers
 
         service = TaskService(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -333,6 +334,35 @@ async def test_a_task_that_is_cancelled_at_once_is_worked_on_no_further(tmp_path
 
 
 @pytest.mark.requirement("C5.7")
+async def test_a_task_that_is_cancelled_before_its_work_begins_is_not_worked_on(
+    tmp_path: Path,
+) -> None:
+    on_disk, go_on, worked = anyio.Event(), anyio.Event(), False
+
+    async def written() -> None:
+        if not on_disk.is_set():
+            on_disk.set()
+            await go_on.wait()
+
+    async def work(client: Client, listener: Listener) -> Result:
+        nonlocal worked
+        worked = True
+        return await answers(client, listener)
+
+    async with scene(tmp_path, busy=True, written=written) as node:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(node.begin, work, task_id="task_1"))
+                await on_disk.wait()
+                await node.service.cancel("task_1")
+                go_on.set()
+            assert (await node.service.settled("task_1")).state is TaskState.CANCELED
+        assert (worked, len(node.service._rooms)) == (False, 0)
+        states = [state.value for _, _, state in node.service.states("task_1")]
+        assert states == ["submitted", "working", "canceled"]
+
+
+@pytest.mark.requirement("C5.7")
 async def test_a_result_that_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:
     stubborn, late = anyio.Event(), anyio.Event()
 
@@ -365,6 +395,57 @@ async def test_a_task_that_another_process_has_ended_stays_so_and_its_work_is_to
         with anyio.fail_after(5):
             assert await node.service.settled(task.id) == ended
         assert node.states(task) == ["submitted", "working", "canceled"]
+
+
+@pytest.mark.requirement("C5.7")
+async def test_who_cancels_in_another_process_ends_the_work_too_and_who_watches_hears_it(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path, look_seconds=0.01) as node, scene(tmp_path) as other:
+        held, beside = Held(), Held()
+        task, stays = await node.begin(held), await node.begin(beside)
+        with anyio.fail_after(5):
+            await held.began.wait()
+            ended = await other.service.cancel(task.id)
+            assert await node.service.settled(task.id) == ended
+            await held.ended.wait()
+            assert node.service.find(stays.id) == stays
+            beside.go.set()
+            assert (await node.service.settled(stays.id)).state is TaskState.COMPLETED
+        assert node.states(task) == ["submitted", "working", "canceled"]
+
+
+@pytest.mark.requirement("C5.7")
+async def test_a_work_whose_task_has_made_way_for_others_meanwhile_is_ended(
+    tmp_path: Path,
+) -> None:
+    one = TaskBounds(most=1)
+    async with scene(tmp_path, look_seconds=0.2) as node, scene(tmp_path, bounds=one) as other:
+        held = Held()
+        task = await node.begin(held)
+        with anyio.fail_after(5):
+            await held.began.wait()
+            await other.service.cancel(task.id)
+            await other.begin(answers)
+            assert other.service.store.get(task.id) is None
+            await held.ended.wait()
+        await idle(node.service)
+
+
+async def test_a_database_that_cannot_be_read_for_a_while_ends_no_work(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scene(tmp_path, look_seconds=0.01) as node, scene(tmp_path) as other:
+        held = Held()
+        task = await node.begin(held)
+        with anyio.fail_after(5):
+            other.database.connection.execute("ALTER TABLE tasks RENAME TO away")
+            while "cannot be seen" not in caplog.text:
+                await checkpoint()
+            other.database.connection.execute("ALTER TABLE away RENAME TO tasks")
+            assert not held.ended.is_set()
+            await other.service.cancel(task.id)
+            await held.ended.wait()
 
 
 async def test_a_work_that_does_not_know_yet_that_its_task_has_ended_is_stopped(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.app.a2a.operations import CANCEL, check_own, raised, sees_all, unknown, visible
 from openfang.app.a2a.parcels import pack
 from openfang.app.calling import Calling
-from openfang.core.errors import NotFound, OpenFangError, Rejected, UnknownTool
+from openfang.core.errors import Conflict, NotFound, OpenFangError, Rejected, UnknownTool
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS
 from openfang.core.sessions import SessionSummary
-from openfang.storage.sessions import SessionStore, insert
+from openfang.storage.sessions import SessionStore, begin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
@@ -36,6 +36,14 @@ EDGE: Final = "a2a"
 _SESSION: Final = "session_"
 """Names that begin like this are ids: nobody else gives them."""
 _LONGEST_CONTEXT: Final = 200
+
+
+class _Talk(NamedTuple):
+    """A context, the session that it is kept in, and what begins that if it is new."""
+
+    context: str
+    session: str
+    statements: Sequence[Statement] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +81,42 @@ class Desk:
             )
         said = {"task": task.id, "message": sent.message.text}
         await self._operate(task.agent, "answer", said)
-        if sent.push is not None:
-            await self.parts.pushes.set(replace(sent.push, task=task.id))
-        return await self.parts.tasks.answer(task.id, sent.message)
+        if sent.push is None:
+            return await self.parts.tasks.answer(task.id, sent.message)
+        await self.parts.pushes.check(sent.push)
+        beside = self.parts.pushes.beside(replace(sent.push, task=task.id))
+        return await self.parts.tasks.answer(task.id, sent.message, beside)
 
     async def _begun(self, sent: Sent, options: Options) -> Task:
-        task_id, push = new_id("task"), sent.push
-        if push is not None:
-            await self.parts.pushes.check(push)
-        context, session, statements = await self._conversation(sent)
-        parcel = pack(sent.message, sent.metadata, self.caller.id, self.parts.clock.time_ns())
-        arguments = {**parcel.arguments, "session": session}
+        parts = self.parts
+        parts.pipeline.guards.take_message(self.caller, parts.clock.monotonic())
+        if sent.push is not None:
+            await self.parts.pushes.check(sent.push)
+        talk = await self._conversation(sent)
+        try:
+            return await self._kept(sent, options, talk)
+        except Conflict:
+            again = await self._conversation(sent)
+            if again.statements or not talk.statements:
+                raise
+            # Somebody has begun a conversation of that name meanwhile: then that is the one.
+            return await self._kept(sent, options, again)
+
+    async def _kept(self, sent: Sent, options: Options, talk: _Talk) -> Task:
+        """Keep a task with all that belongs to it, or nothing of it."""
+        task_id, push, now = new_id("task"), sent.push, self.parts.clock.time_ns()
+        room = self.parts.pipeline.shaper.room
+        parcel = pack(sent.message, sent.metadata, self.caller.id, now, room)
+        arguments = {**parcel.arguments, "session": talk.session}
         told = () if push is None else self.parts.pushes.put(replace(push, task=task_id))
         try:
             task = await self.parts.tasks.begin(
                 sent,
                 caller=self.caller.id,
-                context=context,
-                session=session,
+                context=talk.context,
+                session=talk.session,
                 work=partial(self._work, sent.agent, arguments, options),
-                statements=(*statements, *parcel.statements, *told),
+                statements=(*talk.statements, *parcel.statements, *told),
                 task_id=task_id,
             )
         except OpenFangError:  # who only goes away stops nothing
@@ -117,30 +141,31 @@ class Desk:
         calling = Calling(parts, self.caller, self.chain, self.edge)
         return parts.invoke(calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task))
 
-    async def _conversation(self, sent: Sent) -> tuple[str, str, Sequence[Statement]]:
+    async def _conversation(self, sent: Sent) -> _Talk:
         """Find the context that is meant and the session it is kept in, or make both."""
-        place = await self._place(sent.agent)
-        if not sent.context:
+        place, name = await self._place(sent.agent), sent.context
+        if not name:
             new = self._session(place)
-            return new.id, new.id, (insert(new),)
-        if len(sent.context) > _LONGEST_CONTEXT:
+            return _Talk(new.id, new.id, (begin(new),))
+        if len(name) > _LONGEST_CONTEXT:
             raise _no_context("It is too long.")
-        if not sent.context.startswith(_SESSION):
-            agents = await self._agents()
-            found = await agents.sessions.find(place, self.caller.id, sent.context)
-            return sent.context, found, ()
-        found = SessionStore(self.parts.database).get(sent.context)
+        store = SessionStore(self.parts.database)
+        if not name.startswith(_SESSION):
+            found = store.find(place, self.caller.id, name)
+            new = found or self._session(place, name)
+            return _Talk(name, new.id, () if found else (begin(new),))
+        found = store.get(name)
         if found is None or (found.agent, found.caller) != (place, self.caller.id):
-            raise _no_context(f"There is no {sent.context}.")
-        return sent.context, found.id, ()
+            raise _no_context(f"There is no {name}.")
+        return _Talk(name, found.id)
 
-    def _session(self, place: str) -> SessionSummary:
+    def _session(self, place: str, name: str = "") -> SessionSummary:
         now, session = self.parts.clock.time_ns(), new_id("session")
         return SessionSummary(
             id=session,
             agent=place,
             caller=self.caller.id,
-            name=session,
+            name=name or session,
             title="",
             messages=0,
             labels=Labels.NONE,

@@ -58,6 +58,7 @@ class NodeHouse:
             path=config.a2a.listen_path,
             merged=config.a2a.card == "merged",
             primary=self._primary(),
+            require_chain=config.a2a.require_chain,
         )
 
     def _primary(self) -> str | None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
 from openfang.agents.attached import BLOB
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
-from openfang.storage.state import MOST_KEPT, drop_oldest_blobs, put_blob
+from openfang.storage.state import Statement, put_blob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from openfang.core.results import Part
     from openfang.core.tasks import TaskMessage
-    from openfang.storage.state import Statement
 
+Room: TypeAlias = Callable[[str, str, int], Sequence[Statement]]
+"""Makes room for what a caller keeps: given the last of it, whose it is, and its bytes."""
 _SMALL: Final = 16_384
 _KEPT_NS: Final = 86_400_000_000_000
 _PLAIN: Final = frozenset({"type", "text"})
@@ -32,7 +34,9 @@ class Parcel:
     statements: Sequence[Statement] = ()
 
 
-def pack(message: TaskMessage, metadata: Mapping[str, Any], caller: str, now: int) -> Parcel:
+def pack(
+    message: TaskMessage, metadata: Mapping[str, Any], caller: str, now: int, room: Room
+) -> Parcel:
     """Make the arguments for an agent out of a message."""
     told = {**metadata, **message.metadata}
     arguments: dict[str, Any] = {"message": message.text}
@@ -40,21 +44,25 @@ def pack(message: TaskMessage, metadata: Mapping[str, Any], caller: str, now: in
         arguments["metadata"] = told
     if all(part.keys() <= _PLAIN for part in message.parts):
         return Parcel(arguments=arguments)
-    parts, statements = list["Part"](), list["Statement"]()
-    for part in message.parts:
-        kept, more = _kept(part, caller, now)
-        parts.append(kept)
-        statements += more
+    large = dict[str, bytes]()
+    parts = [_kept(part, large) for part in message.parts]
+    statements = [
+        put_blob(blob, caller, body, Labels.USER_INPUT, now + _KEPT_NS)
+        for blob, body in large.items()
+    ]
+    if large:
+        statements += room(max(large), caller, sum(map(len, large.values())))
     return Parcel(arguments={**arguments, "parts": parts}, statements=statements)
 
 
-def _kept(part: Part, caller: str, now: int) -> tuple[Part, Sequence[Statement]]:
+def _kept(part: Part, large: dict[str, bytes]) -> Part:
+    """The part as it goes into the call; what is large of it is put aside."""
     if "data" not in part:
-        return part, ()
+        return part
     body = orjson.dumps(part["data"])
     if len(body) <= _SMALL:
-        return part, ()
-    blob = new_id("part")
+        return part
+    blob = new_id("result")  # named as all that is kept for a caller: the oldest of it goes first
+    large[blob] = body
     rest = {name: value for name, value in part.items() if name != "data"}
-    put = put_blob(blob, caller, body, Labels.USER_INPUT, now + _KEPT_NS)
-    return {**rest, BLOB: blob}, (put, drop_oldest_blobs(blob, caller, MOST_KEPT))
+    return {**rest, BLOB: blob}

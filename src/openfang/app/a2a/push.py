@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.a2a.delivery import CONTENT_TYPES
@@ -13,7 +15,7 @@ from openfang.storage import pushes
 from openfang.storage.pushes import MOST_PUSHES, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from openfang.app.a2a.delivery import Append
     from openfang.app.a2a.targets import Targets
@@ -57,13 +59,27 @@ class Pushes:
         await self.targets.check(push.url)
 
     def put(self, push: Push) -> tuple[Statement, ...]:
-        """Keep one that was checked, in the unit that its task begins in.
+        """Keep one that was checked, in the unit that its task begins in or changes.
 
         One without an id gets its task's.
         """
         named = _named(push)
+        if len(self._told.get(named.task, {}).keys() - {named.id}) >= MOST_PUSHES:
+            raise _full(named.task)
         self._remember(named.task, named.id, self.store.place(named))
         return self.store.put(named, self.clock.time_ns())
+
+    @contextmanager
+    def beside(self, push: Push) -> Generator[Callable[[], tuple[Statement, ...]]]:
+        """Keep one that was checked with a change of its task, if that is made and written."""
+        named = _named(push)
+        new = named.id not in self._told.get(named.task, {})
+        try:
+            yield partial(self.put, named)
+        except OpenFangError:
+            if new:
+                self._drop(named.task, named.id)
+            raise
 
     async def set(self, push: Push) -> Push:
         """Let somebody be told of what happens to a task; one of the same id is replaced."""

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from openfang.edges.a2a.ports import Described
 from openfang.edges.a2a.versions import OUTPUT_MODES, V03, V1
+from openfang.protocols.a2a.extensions import CHAIN
 from openfang.protocols.a2a.seed import VERSION
 from openfang.version import __version__
 
@@ -24,6 +25,9 @@ RPC: Final = "JSONRPC"
 REST: Final = "HTTP+JSON"
 _KEY: Final = "key"
 _CAPABILITIES: Final = ("streaming", "pushNotifications", "extendedAgentCard")
+_CHAIN: Final = (
+    "The metadata of a message tells whose call it goes on with: traceparent, openfang/chain."
+)
 _TEXT: Final = ("text",)
 _INPUT_MODES: Final = (*OUTPUT_MODES, "application/octet-stream")
 _BEARER: Final = {
@@ -43,13 +47,23 @@ def address_of(name: str, settings: Settings) -> str:
     return f"{settings.base}{settings.path}/agents/{quote(name, safe='')}"
 
 
+def _seed_address(agent: Described | None, settings: Settings) -> str:
+    """Where an agent is reached in the first dialect.
+
+    `tasks/get` is a word of 0.3 too, so that each agent has an address for either of them.
+    """
+    if agent is None or agent.name == settings.primary:
+        return f"{settings.base}{settings.path}"
+    return f"{address_of(agent.name, settings)}/seed"
+
+
 def seed_card(agent: Described | None, settings: Settings) -> Card:
     """Describe an agent in the first dialect; where there is none, the node that has none."""
     shown, there = agent or _NOBODY, agent is not None
     return {
         "name": shown.name,
         "description": shown.description,
-        "url": f"{settings.base}{settings.path}",
+        "url": _seed_address(agent, settings),
         "version": VERSION,
         "capabilities": {
             "streaming": there,
@@ -80,13 +94,20 @@ def current_card(agent: Described | None, settings: Settings) -> Card:
         "description": shown.description or f"The agent {shown.name}.",
         "supportedInterfaces": _interfaces(agent, settings),
         "version": shown.version or VERSION,
-        "capabilities": dict.fromkeys(_CAPABILITIES, there),
+        "capabilities": dict.fromkeys(_CAPABILITIES, there) | _extensions(agent, settings),
         "securitySchemes": {_KEY: {"httpAuthSecurityScheme": dict(_BEARER)}},
         "securityRequirements": [{"schemes": {_KEY: {}}}],
         "defaultInputModes": list(_INPUT_MODES),
         "defaultOutputModes": list(OUTPUT_MODES),
         **({"skills": _skills(shown)} if there else {}),
     }
+
+
+def _extensions(agent: Described | None, settings: Settings) -> Card:
+    if agent is None:
+        return {}
+    demanded = {"required": True} if settings.require_chain else {}
+    return {"extensions": [{"uri": CHAIN, "description": _CHAIN, **demanded}]}
 
 
 def _interfaces(agent: Described | None, settings: Settings) -> list[Card]:
@@ -125,6 +146,7 @@ def merged_card(card: Mapping[str, Any]) -> Card:
     merged: Card = {
         "skills": [],
         **card,
+        "capabilities": _older_capabilities(card["capabilities"]),
         "url": older[0]["url"],
         "preferredTransport": older[0]["protocolBinding"],
         "protocolVersion": older[0]["protocolVersion"],
@@ -136,6 +158,13 @@ def merged_card(card: Mapping[str, Any]) -> Card:
     if card["capabilities"]["extendedAgentCard"]:
         merged["supportsAuthenticatedExtendedCard"] = True
     return merged
+
+
+def _older_capabilities(can: Mapping[str, Any]) -> Card:
+    """Say of each extension whether it is demanded, also if it is not."""
+    if "extensions" not in can:
+        return dict(can)
+    return {**can, "extensions": [{"required": False, **one} for one in can["extensions"]]}
 
 
 def _older(interface: Mapping[str, Any]) -> Card:

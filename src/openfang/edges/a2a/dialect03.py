@@ -1,7 +1,7 @@
 """A2A 0.3 as the library translates it, with what its translation gets wrong put right.
 
 Bad parameters are -32602, not a bad request or a mistake of ours; a stream says that it is final
-when it is, also where the caller's turn has come.
+when it is, also where the caller's turn has come; and a history of no length is none.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from openfang.edges.a2a.sdk import (
     build_rest_error_payload,
     conversions03,
     errors,
+    parse_params,
+    pb,
     pb03,
     proto03,
     to_stream_response,
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
         RequestHandler,
         ServerCallContext,
         ServerCallContextBuilder,
-        pb,
     )
 
 _INTERNAL: Final = -32603
@@ -70,7 +71,7 @@ def _readable() -> Generator[None]:
     try:
         yield
     except (ParseError, ValueError) as error:
-        raise errors.InvalidParamsError(f"The message cannot be read: {error}") from None
+        raise errors.InvalidParamsError(f"The request cannot be read: {error}") from None
 
 
 class Handler03(RequestHandler03):
@@ -99,6 +100,17 @@ class Handler03(RequestHandler03):
                 result.final = True
             yield told
 
+    async def on_get_task(
+        self, request: types03.GetTaskRequest, context: ServerCallContext
+    ) -> types03.Task:
+        """Read a task."""
+        with _readable():
+            params = conversions03.to_core_get_task_request(request)
+            if request.params.history_length == 0:
+                params.history_length = 0
+        task = await self.request_handler.on_get_task(params, context)
+        return conversions03.to_compat_task(cast("pb.Task", task))
+
 
 def _current(request: types03.SendMessageRequest) -> pb.SendMessageRequest:
     """Translate a message; the library would drop half of the letters of the other alphabet."""
@@ -109,7 +121,11 @@ def _current(request: types03.SendMessageRequest) -> pb.SendMessageRequest:
             case _:
                 pass
     with _readable():
-        return conversions03.to_core_send_message_request(request)
+        params = conversions03.to_core_send_message_request(request)
+    wanted = request.params.configuration
+    if wanted is not None and wanted.history_length == 0:
+        params.configuration.history_length = 0
+    return params
 
 
 def _translated(event: Written, number: str | int) -> types03.SendStreamingMessageSuccessResponse:
@@ -212,6 +228,18 @@ class RestHandler03(REST03Handler):
         message = await _message(request)
         async for told in self.handler03.on_message_send_stream(message, context):
             yield MessageToDict(proto03.ToProto.stream_response(told.result))
+
+    async def on_get_task(self, request: Request, context: ServerCallContext) -> dict[str, Any]:
+        """Read a task; the library would trip over a length that is no number."""
+        query = pb.GetTaskRequest()
+        with _readable():
+            parse_params(request.query_params, query)
+        length = query.history_length if query.HasField("history_length") else None
+        params = types03.TaskQueryParams(id=request.path_params["id"], history_length=length)
+        wanted = types03.GetTaskRequest(id="", params=params)
+        return MessageToDict(
+            proto03.ToProto.task(await self.handler03.on_get_task(wanted, context))
+        )
 
     async def set_push_notification(
         self, request: Request, context: ServerCallContext

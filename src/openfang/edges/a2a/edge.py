@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from openfang.core.errors import NotFound, OpenFangError, Rejected, Unauthenticated
 from openfang.edges.a2a import places
+from openfang.edges.a2a.bodies import read_body
 from openfang.edges.a2a.places import NOTHING, PUBLIC, PUBLISHED, ROUTES, Place, place_of
 from openfang.edges.a2a.publishing import Publishing, paper, show
 from openfang.edges.a2a.seed import Seed, no_agent, of_the_edge
@@ -21,10 +22,12 @@ from openfang.edges.api.exchange import WrongMethod, json_answer, problem
 from openfang.edges.api.mount import NOBODY
 
 if TYPE_CHECKING:
+    from openfang.edges.a2a.bodies import Body
     from openfang.edges.a2a.modern import Modern
     from openfang.edges.a2a.ports import House, Settings
     from openfang.edges.a2a.publishing import Paper
     from openfang.edges.a2a.seed_words import Ask
+    from openfang.edges.api.exchange import Answer, Headers
     from openfang.edges.api.mount import Came
 
 _USUAL: Final = "/a2a"
@@ -93,6 +96,17 @@ class A2aEdge:
             return Place(route=places.RPC)
         return place_of(path[len(own) + 1 :]) if path.startswith(f"{own}/") else None
 
+    async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        """Say it in the dialect of the address."""
+        told = problem(error)
+        if self._house.settings() is None:
+            return told
+        if route in places.ENVELOPED:
+            return replace(failure(None, error), status=told.status)
+        if route == places.REST:
+            return (await self._current()).refuse(error, headers, query)
+        return told
+
     async def serve(self, came: Came) -> None:
         """Answer one request."""
         settings, place = await self._settings(), self._place(came.path)
@@ -114,10 +128,11 @@ class A2aEdge:
 
     async def _serve(self, came: Came, settings: Settings, place: Place) -> None:
         match place.route:
-            case places.RPC | places.AGENT:
-                await self._called(came, settings, place)
+            case route if route in places.ENVELOPED:
+                await self._called(came, settings, place, await read_body(came))
             case places.REST:
-                await self._to_agent(came, place)
+                await self._check_agent(came, place.name)
+                await (await self._current()).rest(came, place.name, place.rest)
             case places.LIST:
                 await self._list(came, settings)
             case places.SEND:
@@ -133,45 +148,47 @@ class A2aEdge:
             case _:
                 await self._card(came, settings, place)
 
-    async def _called(self, came: Came, settings: Settings, place: Place) -> None:
+    async def _called(self, came: Came, settings: Settings, place: Place, body: Body) -> None:
         """Answer a JSON-RPC request; also what is wrong comes in an envelope."""
         try:
-            if place.route == places.RPC:
-                await self._rpc(came, settings)
+            if place.route == places.AGENT:
+                await self._to_agent(came, place.name, body)
             else:
-                await self._to_agent(came, place)
+                await self._rpc(came, settings, place, body)
         except OpenFangError as error:
             if of_the_edge(error):
                 raise
-            number, told = number_in(came.body, came.headers), problem(error)
-            answer = failure(number, error)
+            told, answer = problem(error), failure(number_in(body), error)
             await came.answer(replace(answer, status=told.status, headers=told.headers))
 
-    async def _rpc(self, came: Came, settings: Settings) -> None:
-        """Answer at the address of the seed's card; who speaks a later dialect is heard as well."""
+    async def _rpc(self, came: Came, settings: Settings, place: Place, body: Body) -> None:
+        """Answer at the address of a seed's card; the first one's hears later dialects as well."""
+        if place.name:
+            await self._check_agent(came, place.name)
         try:
-            ask = read_ask(came.body, came.headers)
+            ask = read_ask(body)
         except Fault as fault:
             _charge(came)
             await came.answer(failure(fault.number, fault))
             return
-        if not _is_modern(came, ask):
+        if place.name:
+            await self._seed.of(place.name).rpc(came, settings, ask)
+        elif not _is_modern(came, ask):
             await self._seed.rpc(came, settings, ask)
-            return
-        if settings.primary is None:
+        elif settings.primary is None:
             _charge(came)
             raise no_agent()
-        await self._to_agent(came, Place(route=places.AGENT, name=settings.primary))
-
-    async def _to_agent(self, came: Came, place: Place) -> None:
-        if not await self._house.knows(place.name, came.caller):
-            _charge(came)
-            raise _unknown(place.name)
-        modern = await self._current()
-        if place.route == places.REST:
-            await modern.rest(came, place.name, place.rest)
         else:
-            await modern.rpc(came, place.name)
+            await self._to_agent(came, settings.primary, body)
+
+    async def _to_agent(self, came: Came, name: str, body: Body) -> None:
+        await self._check_agent(came, name)
+        await (await self._current()).rpc(came, name, body)
+
+    async def _check_agent(self, came: Came, name: str) -> None:
+        if not await self._house.knows(name, came.caller):
+            _charge(came)
+            raise _unknown(name)
 
     async def _list(self, came: Came, settings: Settings) -> None:
         _charge(came)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.a2a")
 SERVER_ERROR: Final = -32000
 WRONG_TYPE: Final = 415
+_TOO_LARGE: Final = 413
 _NOT_JSON: Final = -32700
+_NO_REQUEST: Final = -32600
 _NO_TYPE: Final = -32005
 _OF_CHAINS: Final = frozenset({"recursion_limit", "reentry", "chain_budget"})
 _STOPS: Final = (".", "!", "?", ":")
@@ -55,6 +57,10 @@ class WrongType(errors.ContentTypeNotSupportedError):
     """The body says that it is something else than JSON: HTTP has a status for this."""
 
 
+class TooLarge(errors.A2AError):
+    """The body has more than is taken."""
+
+
 def _tell_apart(
     kind: type[errors.A2AError], http: int, status: str, reason: str, code: int = SERVER_ERROR
 ) -> None:
@@ -70,6 +76,7 @@ _tell_apart(TooMuch, 429, "RESOURCE_EXHAUSTED", "GUARD_TRIPPED")
 _tell_apart(Unavailable, _UNAVAILABLE, "UNAVAILABLE", "UNAVAILABLE")
 _tell_apart(errors.JSONParseError, 400, "INVALID_ARGUMENT", "INVALID_JSON", _NOT_JSON)
 _tell_apart(WrongType, WRONG_TYPE, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", _NO_TYPE)
+_tell_apart(TooLarge, _TOO_LARGE, "INVALID_ARGUMENT", "BODY_TOO_LARGE", _NO_REQUEST)
 
 
 _KINDS: Final = (
@@ -106,6 +113,14 @@ def fault_of(
     """Say it in the protocol's words. What is hidden sounds like what does not exist."""
     rule = error.rule if isinstance(error, CallRefused | Rejected) else error.code
     return _kind(error, conflict)(sentence(error), {"rule": rule, **_depth(rule, chain)})
+
+
+def untaken(error: Rejected) -> errors.A2AError:
+    """Say why a body was not taken in."""
+    kinds = {_TOO_LARGE: TooLarge, WRONG_TYPE: WrongType}
+    return kinds.get(error.status, errors.InvalidRequestError)(
+        sentence(error), {"rule": error.rule}
+    )
 
 
 def _kind(error: OpenFangError, conflict: type[errors.A2AError]) -> type[errors.A2AError]:

@@ -1,4 +1,4 @@
-"""A request before the library reads it: its type, its version and what the library takes for good.
+"""A request before the library reads it: its version, and what the library takes for good.
 
 What is wrong here is answered here, in the words of the protocol.
 """
@@ -8,14 +8,11 @@ from __future__ import annotations
 import binascii
 import sys
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import orjson
 from anyio import to_thread
 
-from openfang.core.integers import long_integer
-from openfang.edges.a2a.faults import WrongType
+from openfang.edges.a2a.faults import WrongType, sentence
 from openfang.edges.a2a.reading import wrong
 from openfang.edges.a2a.sdk import errors, pb
 from openfang.edges.a2a.versions import (
@@ -26,17 +23,16 @@ from openfang.edges.a2a.versions import (
     V1,
     VERSIONS,
     asked_version,
-    is_json,
     known_version,
     version_of_method,
 )
-from openfang.safety.doubled import doubled_key
 from openfang.safety.sizes import MAX_DEPTH, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from openfang.edges.a2a.aside import Aside
+    from openfang.edges.a2a.bodies import Body
     from openfang.edges.api.mount import Came
 
 _STATES: Final = frozenset(pb.TaskState.keys())
@@ -64,29 +60,18 @@ class Incoming:
                 return ""
 
 
-async def read_body(came: Came, *, rest: bool) -> Any:  # noqa: ANN401 - any JSON
-    """Read the JSON of a request; others go on while a large one is read."""
-    if len(came.body) < LARGE:
-        return _parsed(came, rest=rest)
-    return await to_thread.run_sync(partial(_parsed, came, rest=rest))
-
-
-def _parsed(came: Came, *, rest: bool) -> Any:  # noqa: ANN401 - any JSON
-    """Read it; two readers must not read it otherwise."""
-    if rest and not came.body:
-        return None
-    if not is_json(came.headers, rest=rest):
-        raise WrongType("The body is no JSON, by its Content-Type. Way out: application/json.")
-    try:
-        value = orjson.loads(came.body)
-    except orjson.JSONDecodeError as error:
-        why = f"{error.msg} (line {error.lineno}, column {error.colno})"
-        raise errors.JSONParseError(f"The body is not valid JSON: {why}.") from None
-    if digits := long_integer(came.body):
-        raise errors.InvalidRequestError(f"The integer {digits} needs more than 64 bits.")
-    if (key := doubled_key(came.body, value)) is not None:
-        raise errors.InvalidRequestError(f"{key[:_SHOWN]!r} is there twice in one object.")
-    return value
+def opened(body: Body) -> Any:  # noqa: ANN401 - any JSON
+    """Look into a body that was read; what could not be is told in the protocol's words."""
+    error = body.error
+    if error is None:
+        return body.value
+    match error.rule:
+        case "content_type":
+            raise WrongType(sentence(error))
+        case "not_json":
+            raise errors.JSONParseError(error.message)
+        case _:
+            raise errors.InvalidRequestError(sentence(error))
 
 
 async def lean_call(came: Came, body: Any, aside: Aside) -> Any:  # noqa: ANN401 - any JSON

@@ -18,9 +18,10 @@ from starlette.responses import Response
 
 from openfang.core.errors import Rejected, Unauthenticated
 from openfang.edges.a2a.asked import KEY, Asked, Contexts
+from openfang.edges.a2a.bodies import read_body
 from openfang.edges.a2a.dialect03 import failure03, rest_failure03
 from openfang.edges.a2a.dispatcher import Dispatcher, number_of
-from openfang.edges.a2a.faults import WRONG_TYPE, WrongType
+from openfang.edges.a2a.faults import WRONG_TYPE, WrongType, untaken
 from openfang.edges.a2a.handler import Handler
 from openfang.edges.a2a.incoming import (
     Incoming,
@@ -31,7 +32,7 @@ from openfang.edges.a2a.incoming import (
     check_values,
     lean,
     lean_call,
-    read_body,
+    opened,
     read_version,
 )
 from openfang.edges.a2a.pump import Pump, error_event, pieces_of
@@ -43,52 +44,47 @@ from openfang.edges.a2a.sdk import (
     errors,
 )
 from openfang.edges.a2a.settling import go_on
-from openfang.edges.a2a.versions import A2A_JSON, V03, V1
+from openfang.edges.a2a.versions import A2A_JSON, V03, V1, asked_version, known_version
 from openfang.edges.a2a.versions import SENDS as SENDING
 from openfang.edges.a2a.versions import STREAMS as STREAMING
 from openfang.edges.api.exchange import JSON, Answer, WrongMethod
 from openfang.edges.api.watch import Watch
+from openfang.protocols.a2a.extensions import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from openfang.core.errors import OpenFangError
+    from openfang.edges.a2a.bodies import Body
     from openfang.edges.a2a.handler import Card
     from openfang.edges.a2a.ports import House
     from openfang.edges.a2a.pump import Piece
     from openfang.edges.a2a.staying import Stay, Staying
+    from openfang.edges.api.exchange import Headers
     from openfang.edges.api.mount import Came
 
 _EXTENSIONS: Final = (b"a2a-extensions", b"x-a2a-extensions")
 
 
 class Modern:
-    """Serves them. `card` shows an agent to a caller; `extensions` says which a card demands."""
+    """Serves them. `card` shows an agent to a caller."""
 
-    def __init__(
-        self,
-        house: House,
-        card: Card,
-        staying: Staying,
-        *,
-        extensions: Mapping[str, bool] | None = None,
-    ) -> None:
+    def __init__(self, house: House, card: Card, staying: Staying) -> None:
         self._staying = staying
         self._house = house
-        self._extensions = extensions or {}
         handler, contexts = Handler(card, staying), Contexts()
         self._dispatcher = Dispatcher(handler, contexts)
         self._routes = Routes(handler, contexts)
 
-    async def rpc(self, came: Came, agent: str) -> None:
-        """Answer one JSON-RPC request to an agent."""
+    async def rpc(self, came: Came, agent: str, read: Body) -> None:
+        """Answer one JSON-RPC request to an agent; it has been read."""
         if came.method != "POST":
             came.node.charge(came.caller, "health")
             raise WrongMethod(came.method, "POST")
         body: Any = None
         version = V1
         try:
-            body = await read_body(came, rest=False)
+            body = opened(read)
             version = read_version(came)
             incoming = Incoming(version=version, body=body)
             check_method(incoming)
@@ -113,7 +109,7 @@ class Modern:
             version = read_version(came)
             check_path(path, version)
             asked = self._asked(came, agent, version)
-            body = await lean(came, await read_body(came, rest=True), asked.taken)
+            body = await lean(came, opened(await read_body(came, rest=True)), asked.taken)
             check_values(body)
             check_values(_query_of(came))
         except (errors.A2AError, WrongMethod) as error:
@@ -127,8 +123,15 @@ class Modern:
         request = _Read(_scope(asked, found.names), body)
         await self._serve(asked, partial(found.serve, request), streams=path.endswith(STREAMS))
 
+    def refuse(self, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        """Say over HTTP and JSON why a body was not taken in."""
+        version = known_version(asked_version(headers, query)) or V1
+        return _rest_failure(untaken(error), version)
+
     def _asked(self, came: Came, agent: str, version: str) -> Asked:
-        wanted = check_extensions(_wanted(came), self._extensions)
+        settings = self._house.settings()
+        demanded = settings is not None and settings.require_chain
+        wanted = check_extensions(_wanted(came), {CHAIN: demanded})
         return Asked(house=self._house, came=came, agent=agent, version=version, extensions=wanted)
 
     async def _serve(
@@ -183,10 +186,10 @@ class Modern:
             if not stay.ended:
                 raise
             go_on()
-            if not pump.begun:
-                raise _ended(asked.came) from None
         finally:
             pump.leave()
+        if stay.ended and not pump.begun:
+            raise _ended(asked.came)
         await pump.end()
 
     async def _pump(

@@ -20,6 +20,7 @@ LIST: Final = "/a2a/agents"
 AGENT: Final = "/a2a/agents/{name}"
 AGENT_CARD: Final = "/a2a/agents/{name}/.well-known/agent-card.json"
 AGENT_SEED_CARD: Final = "/a2a/agents/{name}/.well-known/agent.json"
+AGENT_SEED: Final = "/a2a/agents/{name}/seed"
 REST: Final = "/a2a/agents/{name}/rest/{path}"
 SEND: Final = "/a2a/tasks/send"
 TASK: Final = "/a2a/tasks/{id}"
@@ -31,9 +32,11 @@ _READ: Final = "GET, HEAD"
 ROUTES: Final = {
     **dict.fromkeys((SEED_CARD, CARD, KEYS, AGENT_CARD, AGENT_SEED_CARD), _READ),
     **dict.fromkeys((LIST, TASK, HISTORY), _READ),
-    **dict.fromkeys((RPC, AGENT, SEND, CANCEL), "POST"),
+    **dict.fromkeys((RPC, AGENT, AGENT_SEED, SEND, CANCEL), "POST"),
 }
 """What each address takes; the dialect itself says it of what is below `rest`."""
+ENVELOPED: Final = frozenset({RPC, AGENT, AGENT_SEED})
+"""These speak JSON-RPC."""
 PUBLIC: Final = frozenset({SEED_CARD, CARD, KEYS})
 """These need no key, and look at none."""
 PUBLISHED: Final = frozenset({AGENT_CARD, AGENT_SEED_CARD})
@@ -75,6 +78,8 @@ def _at_agent(name: str, rest: Sequence[str]) -> Place:
             return Place(route=AGENT, name=name)
         case [".well-known", file] if file in _OF_AGENT:
             return Place(route=_OF_AGENT[file], name=name)
+        case ["seed"]:
+            return Place(route=AGENT_SEED, name=name)
         case ["rest", *more]:
             return Place(route=REST, name=name, rest=f"/{'/'.join(more)}")
         case _:

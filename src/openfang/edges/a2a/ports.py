@@ -40,13 +40,14 @@ class Settings:
     """How A2A is served: under which path of which address, and who answers by default.
 
     `merged` cards also have what older peers read. `primary` is the agent that is meant when none
-    is named, if there is any.
+    is named, if there is any. `require_chain` demands that a peer tells whose call it goes on with.
     """
 
     base: str
     path: str
     merged: bool
     primary: str | None
+    require_chain: bool = False
 
 
 class House(Protocol):

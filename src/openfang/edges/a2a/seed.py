@@ -18,11 +18,13 @@ from openfang.core.errors import (
 from openfang.core.tasks import Sent
 from openfang.core.wire import moment
 from openfang.edges.a2a import seed_words
+from openfang.edges.a2a.bodies import read_body
 from openfang.edges.a2a.seed_stream import stream
 from openfang.edges.a2a.seed_words import (
     Ask,
     Fault,
     failure,
+    invalid,
     no_method,
     read_bare,
     read_id,
@@ -47,16 +49,22 @@ if TYPE_CHECKING:
 
 
 class Seed:
-    """Serves it. Who disconnects stops nothing."""
+    """Serves it, for all agents or at the address of one. Who disconnects stops nothing."""
 
-    def __init__(self, house: House, staying: Staying) -> None:
+    def __init__(self, house: House, staying: Staying, agent: str = "") -> None:
         self._house = house
         self._staying = staying
+        self._agent = agent
+
+    def of(self, agent: str) -> Seed:
+        """Serve it at the address of this agent, where there is no other."""
+        return Seed(self._house, self._staying, agent)
 
     async def send(self, came: Came, settings: Settings) -> None:
         """Take a message; the answer is the task, when it has ended or waits for its caller."""
+        body = await read_body(came)
         with paid(came):
-            params = read_bare(came.body, came.headers)
+            params = read_bare(body)
         task = await self._waited(came, *await self._begun(came, settings, params))
         if task is not None:
             await came.answer(json_answer(write_task(task)))
@@ -95,14 +103,14 @@ class Seed:
                 task = await self._waited(came, *await self._begun(came, settings, ask.params))
                 await _tell(came, ask, task)
             case seed_words.GET:
-                await _tell(came, ask, await self._tasks(came).get(_id(came, ask)))
+                await _tell(came, ask, await self._found(came, _id(came, ask)))
             case seed_words.CANCEL:
-                await _tell(came, ask, await self._tasks(came).cancel(_id(came, ask)))
+                await _tell(came, ask, await self._cancelled(came, _id(came, ask)))
             case seed_words.SUBSCRIBE:
                 watched = self._sent(came, settings, ask.params)
                 await stream(self._staying, came, watched, ask.number)
             case seed_words.RESUBSCRIBE:
-                watched = self._tasks(came).watch(_id(came, ask))
+                watched = self._watched(came, _id(came, ask))
                 await stream(self._staying, came, watched, ask.number)
             case method:
                 raise no_method(method)
@@ -114,13 +122,16 @@ class Seed:
         came.node.check_call(came.caller, "message")
         with paid(came):
             wanted = await _wanted(came, params)
-            if not wanted.agent and not wanted.task and settings.primary is None:
+            agent = wanted.agent or self._agent or ("" if wanted.task else settings.primary)
+            if agent is None:
                 raise no_agent()
+            if self._agent and agent != self._agent:
+                raise invalid(f"The message is for {agent}, and this is {self._agent}.")
             told = {**wanted.metadata, **wanted.message.metadata}
             options = options_of(told, came.chain, came.headers)
         tasks = self._house.tasks(came.caller, options.chain or came.chain)
         sent = Sent(
-            agent=wanted.agent or ("" if wanted.task else settings.primary or ""),
+            agent=agent,
             message=wanted.message,
             context=wanted.context,
             task=wanted.task,
@@ -134,6 +145,25 @@ class Seed:
         """Take a message once there is a stream for it, and tell what becomes of it."""
         tasks, begun = await self._begun(came, settings, params)
         async with aclosing(tasks.watch(begun.id)) as seen:
+            async for one in seen:
+                yield one
+
+    async def _found(self, came: Came, task_id: str) -> Task:
+        """Read a task; at the address of an agent another one's does not exist."""
+        task = await self._tasks(came).get(task_id)
+        if self._agent and task.agent != self._agent:
+            raise NotFound(f"{self._agent} has no task {task_id}.")
+        return task
+
+    async def _cancelled(self, came: Came, task_id: str) -> Task:
+        if self._agent:
+            await self._found(came, task_id)
+        return await self._tasks(came).cancel(task_id)
+
+    async def _watched(self, came: Came, task_id: str) -> AsyncGenerator[Seen]:
+        if self._agent:
+            await self._found(came, task_id)
+        async with aclosing(self._tasks(came).watch(task_id)) as seen:
             async for one in seen:
                 yield one
 

@@ -18,7 +18,7 @@ from openfang.core.errors import (
     UnknownTool,
 )
 from openfang.core.tasks import Role
-from openfang.edges.api.exchange import Answer, read_json
+from openfang.edges.api.exchange import Answer
 from openfang.protocols.a2a.seed import Unreadable, read_message
 from openfang.safety.sizes import MAX_DEPTH, is_within
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openfang.core.tasks import TaskMessage
-    from openfang.edges.api.exchange import Headers
+    from openfang.edges.a2a.bodies import Body
 
 Number: TypeAlias = "str | int | float | None"
 
@@ -45,8 +45,10 @@ _NO_TASK: Final = -32001
 _NOT_CANCELABLE: Final = -32002
 _UNSUPPORTED: Final = -32004
 _INTERNAL: Final = -32603
+_CODES: Final = {413: _NO_REQUEST, 503: _REFUSED}
 _SHOWN: Final = 60
 _MOST_PARTS: Final = 1000
+_LONGEST_ID: Final = 256
 _AGENT: Final = "agent"
 
 
@@ -80,15 +82,13 @@ class Fault(Exception):  # noqa: N818 - it reads as what it is
         self.number = number
 
 
-def read_ask(body: bytes, headers: Headers) -> Ask:
+def read_ask(body: Body) -> Ask:
     """Read a JSON-RPC request; one without an id is answered as well."""
-    try:
-        value = read_json(body, headers)
-    except Rejected as error:
+    value, error = body.value, body.error
+    if error is not None:
         if error.rule == "content_type":
-            raise
-        code = _NOT_JSON if error.rule == "not_json" else _NO_REQUEST
-        raise Fault(code, error.message) from None
+            raise error
+        raise Fault(_NOT_JSON if error.rule == "not_json" else _NO_REQUEST, error.message)
     if not isinstance(value, dict):
         raise Fault(_NO_REQUEST, "A request is one JSON object.")
     fields = cast("dict[str, Any]", value)
@@ -102,19 +102,21 @@ def read_ask(body: bytes, headers: Headers) -> Ask:
     return Ask(number=number, method=method, params=cast("dict[str, Any]", params))
 
 
-def number_in(body: bytes, headers: Headers) -> Number:
+def number_in(body: Body) -> Number:
     """Find the id of a request, as far as it has one."""
     try:
-        return read_ask(body, headers).number
+        return read_ask(body).number
     except Fault as fault:
         return fault.number
     except Rejected:
         return None
 
 
-def read_bare(body: bytes, headers: Headers) -> Mapping[str, Any]:
+def read_bare(body: Body) -> Mapping[str, Any]:
     """Read the params of a message that comes to a path of its own, in the same form."""
-    value = read_json(body, headers)
+    value, error = body.value, body.error
+    if error is not None:
+        raise error
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     params, method = fields.get("params"), fields.get("method", SEND)
     if not isinstance(params, dict):
@@ -140,6 +142,7 @@ def read_wanted(params: Mapping[str, Any]) -> Wanted:
         raise invalid(str(error)) from None
     if message.role is not Role.USER:
         raise invalid("The role of a message to an agent is user.")
+    _visible("messageId", message.id)
     if params.get("pushNotification") is not None:
         raise invalid("Push notifications are not offered in this dialect.")
     metadata = _metadata(params)
@@ -174,6 +177,14 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise invalid(f"`{name}` is no string.")
+    return _visible(name, value)
+
+
+def _visible(name: str, value: str) -> str:
+    if len(value) > _LONGEST_ID:
+        raise invalid(f"`{name}` has more than {_LONGEST_ID} characters.")
+    if not value.isprintable():
+        raise invalid(f"`{name}` has characters that nobody can see.")
     return value
 
 
@@ -224,9 +235,9 @@ def _code(error: OpenFangError, method: str) -> int:
             return _NO_TASK
         case Conflict():
             return _NOT_CANCELABLE if method == CANCEL else _UNSUPPORTED
-        case Rejected(status=503):
-            return _REFUSED
-        case InvalidArguments() | Rejected():
+        case Rejected(status=status):
+            return _CODES.get(status, _BAD_PARAMS)
+        case InvalidArguments():
             return _BAD_PARAMS
         case CallRefused():
             return _REFUSED

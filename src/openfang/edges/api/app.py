@@ -128,7 +128,12 @@ class Api:
             caller, body = self.node.anybody() or NOBODY, b""
         else:
             caller = served.caller = await self._caller(scope, secret, mount.edge)
-            body = await self._taken(caller, receive, headers)
+            try:
+                body = await self._taken(caller, receive, headers)
+            except Rejected as error:
+                told = await mount.refuse(served.route, error, headers, scope["query_string"])
+                await served.fail(told, self._left(caller, scope))
+                return
             if body:
                 caller = served.caller = await self._caller(scope, secret, mount.edge)
         came = Came(

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from openfang.core.calls import Role
 from openfang.core.errors import Rejected
-from openfang.edges.api.exchange import MAX_BODY
+from openfang.edges.api.exchange import USUAL_BODY
 from openfang.safety.schemas import Validator, compile_schema
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Endpoint:
     answers: Mapping[int, Schema | Text | str]
     streams: Text | None = None
     problems: tuple[int, ...] = ()
-    largest: int = MAX_BODY
+    largest: int = USUAL_BODY
 
     @cached_property
     def roles(self) -> tuple[Role, ...] | None:

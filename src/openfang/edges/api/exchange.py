@@ -37,6 +37,8 @@ Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 
 MAX_BODY = 10_000_000
+USUAL_BODY = 512 * 1024
+"""What manages a node is small: to take in and judge a body of many members holds up the others."""
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 _BEARER = b"bearer "
@@ -180,7 +182,7 @@ async def _rest(receive: Receive, first: bytes, most: int) -> bytes:
 
 
 def _too_large(size: int, most: int) -> OpenFangError:
-    if size <= MAX_BODY:
+    if most > MAX_ARGUMENTS and size <= MAX_BODY:
         return InvalidArguments(
             f"The call has more than {most} bytes, so its arguments have more than "
             f"{MAX_ARGUMENTS}.",
@@ -188,7 +190,7 @@ def _too_large(size: int, most: int) -> OpenFangError:
             way_out="pass large data as a file or a blob reference",
         )
     return Rejected(
-        f"The body has more than {MAX_BODY} bytes.",
+        f"The body has more than {most if most <= MAX_ARGUMENTS else MAX_BODY} bytes.",
         status=413,
         rule="body_too_large",
         way_out="pass large data as a file",
@@ -205,8 +207,11 @@ def read_json(body: bytes, headers: Headers) -> Any:  # noqa: ANN401 - any JSON
             rule="content_type",
             way_out="Content-Type: application/json",
         )
-    if not body:
-        return {}
+    return parse_json(body) if body else {}
+
+
+def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """Read JSON; two readers must not read it otherwise."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -11,6 +11,7 @@ from openfang.edges.api.exchange import send_answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from openfang.core.errors import Rejected
     from openfang.core.trace import Chain
     from openfang.edges.api.exchange import Answer, Headers, Receive, Send
     from openfang.edges.api.node import Node
@@ -59,6 +60,10 @@ class Mount(Protocol):
 
     def public(self, route: str, *, signed: bool) -> bool:
         """Whether no key is asked for there; `signed` says whether the request has one."""
+        ...
+
+    async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        """Say in its own words why what was sent is not taken in."""
         ...
 
     async def serve(self, came: Came) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import anyio
 
 from openfang.core.errors import Rejected
-from openfang.edges.api.exchange import WrongMethod
+from openfang.edges.api.exchange import WrongMethod, problem
 from openfang.edges.mcp.answering import charge
 from openfang.edges.mcp.bodies import check_type, invalid, read_value, refuse
 from openfang.edges.mcp.modern_http import ModernFront
@@ -29,17 +29,21 @@ from openfang.protocols.mcp.messages import Ask, Malformed, read_one
 from openfang.protocols.mcp.versions import HANDSHAKE, KNOWN, MODERN, OLDEST
 
 if TYPE_CHECKING:
+    from openfang.edges.api.exchange import Answer, Headers
     from openfang.edges.api.mount import Came
     from openfang.edges.mcp.handler import Handler
     from openfang.edges.mcp.ports import Offers
     from openfang.edges.mcp.sessions import Sessions
     from openfang.protocols.mcp.messages import Id
 
-_PATH: Final = "/mcp"
-_EVERYTHING: Final = Place()
+EVERYTHING: Final = "/mcp"
+TOOLSET: Final = "/mcp/{toolset}"
+AGENT: Final = "/mcp/agents/{name}"
+_METHODS: Final = "DELETE, GET, POST"
+ROUTES: Final = dict.fromkeys((EVERYTHING, TOOLSET, AGENT), _METHODS)
+"""What each address takes."""
 _BEAT_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 1.0
-_METHODS: Final = "DELETE, GET, POST"
 
 
 class McpEdge:
@@ -94,13 +98,13 @@ class McpEdge:
 
     def route(self, path: str) -> str:
         """Name what is at this path; nothing if that is not ours."""
-        if path == _PATH:
-            return _PATH
+        if path == EVERYTHING:
+            return EVERYTHING
         match path.split("/"):
             case ["", "mcp", "agents", name] if name:
-                return "/mcp/agents/{name}"
+                return AGENT
             case ["", "mcp", toolset] if toolset:
-                return "/mcp/{toolset}"
+                return TOOLSET
             case _:
                 return ""
 
@@ -108,6 +112,11 @@ class McpEdge:
         """Nothing here is for everybody."""
         del route, signed
         return False
+
+    async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        """Say it as everywhere: nobody has looked at what the request is."""
+        del route, headers, query
+        return problem(error)
 
     async def serve(self, came: Came) -> None:
         """Answer one request."""
@@ -171,7 +180,7 @@ def _place(path: str) -> Place:
         case [toolset]:
             return Place(toolset=unquote(toolset))
         case _:
-            return _EVERYTHING
+            return Place()
 
 
 def _read(came: Came) -> object:

@@ -53,13 +53,20 @@ class Changes:
         if told:
             self.committed()
 
-    async def move(self, before: Task, update: TaskUpdate, *, taken_from: str = "") -> None:
+    async def move(
+        self,
+        before: Task,
+        update: TaskUpdate,
+        *,
+        taken_from: str = "",
+        beside: Sequence[Statement] = (),
+    ) -> None:
         """Keep a change; with `taken_from` the task is ours from now on, and not that process's."""
         after, taken = update.task, tuple["Statement", ...]()
         if taken_from:
             taken = (*self._known(), tasks.take_over(after.id, taken_from, self.process.id))
         told = self.outbox(after, update)
-        statements = (*taken, *tasks.move(before, after), *told)
+        statements = (*taken, *tasks.move(before, after), *beside, *told)
         await self.append([_record(after, before.state)], statements)
         self.process.known = self.process.known or bool(taken)
         if told:

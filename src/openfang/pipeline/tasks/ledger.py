@@ -15,18 +15,24 @@ from openfang.core.tasks import Moved, Task, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from openfang.pipeline.tasks.changes import Changes
     from openfang.pipeline.tasks.rooms import Room, Rooms
     from openfang.pipeline.tasks.space import Space
-    from openfang.storage.tasks import TaskStore
+    from openfang.storage.tasks import Statement, TaskStore
 
 Decide: TypeAlias = Callable[[Task], Moved | None]
+Beside: TypeAlias = "Callable[[], Sequence[Statement]]"
 
 _log = logging.getLogger("openfang.tasks")
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
+
+
+def alone() -> Sequence[Statement]:
+    """Nothing goes with a change."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +52,13 @@ class Ledger:
             raise NotFound(f"No task {task_id}.", way_out="openfang a2a tasks")
         return found
 
-    async def move(self, task_id: str, decide: Decide, *, taken_from: str = "") -> Task:
-        """Change one, and tell who watches; or leave it as it is, if that is decided."""
+    async def move(
+        self, task_id: str, decide: Decide, *, taken_from: str = "", beside: Beside = alone
+    ) -> Task:
+        """Change one, and tell who watches; or leave it as it is, if that is decided.
+
+        `beside` is asked for what goes into the unit of the change, if there is one.
+        """
         with shielded(), self.rooms.of(task_id) as room:
             async with room.lock:
                 while True:
@@ -57,7 +68,9 @@ class Ledger:
                         return before
                     update = self._update(before, moved)
                     try:
-                        await self.changes.move(before, update, taken_from=taken_from)
+                        await self.changes.move(
+                            before, update, taken_from=taken_from, beside=beside()
+                        )
                     except Conflict:
                         if not self._caught_up(room, before):
                             raise
@@ -92,6 +105,17 @@ class Ledger:
         if update.task.state.final:
             self.space.ended(update.task.caller)
         room.tell(update)
+
+    async def look(self, task_id: str) -> None:
+        """See what another process has made of one that is worked on here."""
+        with self.rooms.of(task_id) as room:
+            async with room.lock:
+                try:
+                    if room.task is not None:
+                        self._caught_up(room, room.task)
+                except NotFound:  # it made way for others after its end
+                    if room.scope is not None:
+                        room.scope.cancel()
 
     async def insist(self, task_id: str, moved: Moved, *, taken_from: str = "") -> Task | None:
         """Change one as soon as that can be written, unless it has ended or is somebody else's."""

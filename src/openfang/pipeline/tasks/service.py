@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,7 @@ from openfang.core.ids import new_id
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
 from openfang.pipeline.tasks.answering import Answer
 from openfang.pipeline.tasks.changes import Changes
-from openfang.pipeline.tasks.ledger import Ledger
+from openfang.pipeline.tasks.ledger import Ledger, alone
 from openfang.pipeline.tasks.outcomes import INTERRUPTED, ended, moved_by
 from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
@@ -27,12 +27,14 @@ from openfang.storage.tasks import TaskHead, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from anyio.abc import TaskStatus
 
     from openfang.core.results import Result
     from openfang.core.tasks import Seen, Sent, TaskFilter, TaskMessage, TaskPage
     from openfang.pipeline.tasks.changes import Append, Outbox
+    from openfang.pipeline.tasks.ledger import Beside
     from openfang.storage.processes import Process
     from openfang.storage.tasks import Statement, TaskStore
 
@@ -56,7 +58,8 @@ class TaskService:
 
     `append` writes units, and `low_water` is the oldest record whose call may still be open.
     `outbox` says what goes into the unit of a change for whoever is to be told of it; `committed`
-    is called when that is written.
+    is called when that is written. Tasks that are worked on here may be ended by another process:
+    `look_seconds` is how often that is looked for.
     """
 
     store: TaskStore
@@ -67,6 +70,7 @@ class TaskService:
     bounds: Callable[[], TaskBounds] = TaskBounds
     outbox: Outbox = _to_nobody
     committed: Callable[[], None] = _nothing
+    look_seconds: float = 1.0
     _rooms: Rooms = field(init=False, default_factory=Rooms)
     _space: Space = field(init=False)
     _changes: Changes = field(init=False)
@@ -100,7 +104,7 @@ class TaskService:
                 self._working.group = group
                 task_status.started()
                 try:
-                    await anyio.sleep_forever()
+                    await self._working.look_about(self.look_seconds)
                 finally:
                     self._working.group = None
         finally:
@@ -146,19 +150,21 @@ class TaskService:
     ) -> Task:
         body = written(task)
         place = self._space.take(task.caller, len(body), self.bounds())
-        try:
-            await self._changes.insert(task, body, message_id, (*place.statements, *statements))
-        except Conflict:
-            self._space.forget(place)
-            known = self.known(task.caller, task.agent, message_id)
-            if known is None:
+        with self._rooms.of(task.id) as room:
+            room.scope = anyio.CancelScope()  # it can be ended as soon as it is written
+            try:
+                await self._changes.insert(task, body, message_id, (*place.statements, *statements))
+            except Conflict:
+                self._space.forget(place)
+                known = self.known(task.caller, task.agent, message_id)
+                if known is None:
+                    raise
+                return known
+            except BaseException:
+                self._space.forget(place)
                 raise
-            return known
-        except BaseException:
-            self._space.forget(place)
-            raise
-        self._space.written(place)
-        self._working.start(task, work)
+            self._space.written(place)
+            self._working.start(task, work)
         return task
 
     def known(self, caller: str, agent: str, message_id: str) -> Task | None:
@@ -185,14 +191,25 @@ class TaskService:
         """Tell the states that one went through: number, time, state."""
         return self.store.states(task_id)
 
-    async def answer(self, task_id: str, message: TaskMessage) -> Task:
-        """Give a task what it waits for; the same message again changes nothing."""
-        return await self._working.to_its_end(partial(self._answered, task_id, message))
+    async def answer(
+        self,
+        task_id: str,
+        message: TaskMessage,
+        beside: AbstractContextManager[Beside] | None = None,
+    ) -> Task:
+        """Give a task what it waits for; the same message again changes nothing.
 
-    async def _answered(self, task_id: str, message: TaskMessage) -> Task:
-        with self._rooms.of(task_id) as room:
+        `beside` gives what goes into the unit of the answer, and hears of it if that is refused.
+        """
+        given = beside or nullcontext(alone)
+        return await self._working.to_its_end(partial(self._answered, task_id, message, given))
+
+    async def _answered(
+        self, task_id: str, message: TaskMessage, beside: AbstractContextManager[Beside]
+    ) -> Task:
+        with self._rooms.of(task_id) as room, beside as statements:
             answer = Answer(room, message)
-            task = await self._ledger.move(task_id, answer.decide)
+            task = await self._ledger.move(task_id, answer.decide, beside=statements)
             answer.give()
             return task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from openfang.core.clients import Client, client_key
-from openfang.core.errors import Conflict, OpenFangError, Rejected
+from openfang.core.errors import Conflict, HomeError, OpenFangError, Rejected
 from openfang.core.progress import Listener
 from openfang.core.results import Result
 from openfang.core.tasks import Moved, Spoken, TaskState, TaskUpdate
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Work: TypeAlias = Callable[[Client, Listener], Awaitable[Result]]
 T = TypeVar("T")
+_log = logging.getLogger("openfang.tasks")
 
 
 @dataclass(slots=True)
@@ -54,6 +56,23 @@ class Working:
                 way_out="send it again in a moment",
             )
 
+    async def look_about(self, pause: float) -> None:
+        """End works whose tasks another process has ended: now and then, while there are any."""
+        while True:
+            await anyio.sleep(pause)
+            here = {
+                room.id for room in self.ledger.rooms if room.task and not room.task.state.final
+            }
+            if here:
+                await self._look_at(here)
+
+    async def _look_at(self, here: set[str]) -> None:
+        try:
+            for task_id in here - {task for task, _ in self.ledger.store.unfinished()}:
+                await self.ledger.look(task_id)
+        except HomeError as error:  # they are looked at again
+            _log.warning("What another process made of tasks cannot be seen: %s", error.message)
+
     async def to_its_end(self, change: Callable[[], Awaitable[T]]) -> T:
         """Make a change, and all that follows from it, even if whoever asked for it goes away.
 
@@ -68,12 +87,16 @@ class Working:
             return await made
 
     def start(self, task: Task, work: Work) -> None:
-        """Begin to work on a task. If the node stops this moment, the next start goes on."""
-        if self.group is None:
-            return
+        """Begin to work on a task, unless it was ended at once.
+
+        If the node stops this moment, the next start goes on.
+        """
         room = self.ledger.rooms.of(task.id)
+        scope = room.scope or anyio.CancelScope()
+        if self.group is None or scope.cancel_called:
+            return
         room.enter()
-        room.task, room.scope = task, anyio.CancelScope()
+        room.task, room.scope = task, scope
         room.speech = Speech(partial(self._spoken, room))
         self.group.start_soon(self._to_its_end, room, task, work)
 

@@ -76,9 +76,14 @@ class Aside:
         return lean
 
     def _data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        if isinstance(value, dict) and list(cast("Json", value)) == ["value"]:
-            return {"value": self._marked(value["value"])}
-        return self._marked(value)
+        """Leave to the library what it looks for in data: 0.3 wraps them, over HTTP twice."""
+        match value:
+            case {"value": inner} if len(cast("Json", value)) == 1:
+                return {"value": self._marked(inner)}
+            case {"data": inner} if len(cast("Json", value)) == 1:
+                return {"data": self._data(inner)}
+            case _:
+                return self._marked(value)
 
     def _without(self, held: Json) -> Json:
         metadata = held.get("metadata")

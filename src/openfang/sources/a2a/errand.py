@@ -14,6 +14,7 @@ from openfang.core.ids import new_id
 from openfang.core.progress import Progress
 from openfang.core.results import error_result, text_part, text_result
 from openfang.core.tasks import Role, Sent, TaskMessage, TaskState
+from openfang.protocols.a2a.extensions import CHAIN, HEADER
 from openfang.sources.a2a.onward import metadata_of, trace_of
 from openfang.sources.a2a.questions import answer_in, form_of, question_call, shows_forms
 from openfang.sources.a2a.results import question_of, result_of
@@ -72,7 +73,7 @@ class Errand:
 
     def __post_init__(self) -> None:
         self._chain = self.admitted.call.chain.deeper(self.admitted.tool.id)
-        self._headers = trace_of(self._chain, self.around.node)
+        self._headers = {HEADER: CHAIN, **trace_of(self._chain, self.around.node)}
 
     async def run(self) -> Result:
         """Send the message, or come back to a task, and wait for what becomes of it."""

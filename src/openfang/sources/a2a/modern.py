@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from a2a.client import ClientConfig, ClientFactory
@@ -21,16 +22,19 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from openfang.core.errors import SourceFailed
 from openfang.host.chatter import legible
 from openfang.host.httpx_bridge import bridged
+from openfang.sources.a2a.aside import Aside
 from openfang.sources.a2a.dialect import NotOffered
 from openfang.sources.a2a.words import event_of, request_of, task_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator
+    from contextlib import AbstractAsyncContextManager
 
     from a2a.client import Client
     from a2a.types.a2a_pb2 import AgentCard, StreamResponse, Task
 
     from openfang.core.tasks import Sent
+    from openfang.host.http import Streaming
     from openfang.sources.a2a.card import Card
     from openfang.sources.a2a.dialect import Headers, Hear
     from openfang.sources.a2a.following import PeerTask
@@ -53,39 +57,41 @@ class Modern:
     async def send(self, sent: Sent, headers: Headers, hear: Hear) -> None:
         """Send a message; a peer that does not stream answers at once, and is asked again."""
         with self._in_words():
-            request = ParseDict(request_of(sent), SendMessageRequest())
-            async with self._client() as client:
+            aside = Aside()
+            request = ParseDict(aside.request(request_of(sent)), SendMessageRequest())
+            async with self._client(aside) as client:
                 answers = client.send_message(request, context=_context(headers))
-                await _told(answers, hear)
+                await _told(answers, aside, hear)
 
     async def watch(self, task_id: str, headers: Headers, hear: Hear) -> None:
         """Subscribe, where the peer streams."""
         if not self._streams:
             raise NotOffered(f"{self._name} does not stream")
         with self._in_words():
-            request = SubscribeToTaskRequest(id=task_id)
-            async with self._client() as client:
-                await _told(client.subscribe(request, context=_context(headers)), hear)
+            aside, request = Aside(), SubscribeToTaskRequest(id=task_id)
+            async with self._client(aside) as client:
+                await _told(client.subscribe(request, context=_context(headers)), aside, hear)
 
     async def get(self, task_id: str, headers: Headers) -> PeerTask:
         """Read a task."""
         with self._in_words():
-            async with self._client() as client:
-                request = GetTaskRequest(id=task_id)
-                return _task(await client.get_task(request, context=_context(headers)))
+            aside, request = Aside(), GetTaskRequest(id=task_id)
+            async with self._client(aside) as client:
+                return _task(await client.get_task(request, context=_context(headers)), aside)
 
     async def cancel(self, task_id: str, headers: Headers) -> PeerTask:
         """End a task."""
         with self._in_words():
-            async with self._client() as client:
-                request = CancelTaskRequest(id=task_id)
-                return _task(await client.cancel_task(request, context=_context(headers)))
+            aside, request = Aside(), CancelTaskRequest(id=task_id)
+            async with self._client(aside) as client:
+                return _task(await client.cancel_task(request, context=_context(headers)), aside)
 
     @asynccontextmanager
-    async def _client(self) -> AsyncGenerator[Client]:
+    async def _client(self, aside: Aside) -> AsyncGenerator[Client]:
         """Hold a client for one errand: whatever it has open ends with it."""
+        opens = partial(self._opened, aside)
         async with AsyncExitStack() as stack:
-            http = await stack.enter_async_context(bridged(self._wire.open))
+            http = await stack.enter_async_context(bridged(opens, heard=aside.heard))
             config = ClientConfig(
                 streaming=True,
                 polling=not self._streams,
@@ -93,6 +99,11 @@ class Modern:
                 supported_protocol_bindings=list(_SPOKEN),
             )
             yield ClientFactory(config).create(self._card)
+
+    def _opened(
+        self, aside: Aside, method: str, url: str, headers: Headers, body: bytes | None
+    ) -> AbstractAsyncContextManager[Streaming]:
+        return self._wire.open(method, url, headers, aside.filled(body) if body else body)
 
     @contextmanager
     def _in_words(self) -> Generator[None]:
@@ -131,16 +142,16 @@ def _reachable(wire: Wire, card: Card) -> AgentCard:
     return found
 
 
-async def _told(answers: AsyncIterator[StreamResponse], hear: Hear) -> None:
+async def _told(answers: AsyncIterator[StreamResponse], aside: Aside, hear: Hear) -> None:
     async with aclosing(cast("AsyncGenerator[StreamResponse]", answers)) as events:
         async for answer in events:
-            event = event_of(MessageToDict(answer))
+            event = event_of(aside.whole(MessageToDict(answer)))
             if event is not None:
                 hear(event)
 
 
-def _task(task: Task) -> PeerTask:
-    return task_of(MessageToDict(task))
+def _task(task: Task, aside: Aside) -> PeerTask:
+    return task_of(aside.whole(MessageToDict(task)))
 
 
 def _context(headers: Headers) -> ClientCallContext:

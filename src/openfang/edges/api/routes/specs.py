@@ -9,7 +9,7 @@ from openfang.core.errors import Rejected
 from openfang.core.wire import spec_body
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint
-from openfang.edges.api.exchange import Answer, json_answer
+from openfang.edges.api.exchange import MAX_BODY, Answer, json_answer
 
 if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
@@ -59,6 +59,7 @@ ENDPOINTS = (
         handle=_freeze,
         access=Access.ADMIN,
         body=schemas.NEW_SPEC,
+        largest=MAX_BODY,
         answers={201: "Spec"},
         problems=(403, 409, 422),
     ),
