@@ -268,6 +268,30 @@ async def test_a_daemon_that_never_answers_is_given_up_in_time(
     assert "within 0.05 s" in found.why
 
 
+async def test_a_daemon_that_begins_on_a_busy_machine_waits_longer_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "_TOTAL_SECONDS", 0.05)
+    busy = asyncio.Event()
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await busy.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(HEALTHY) + HEALTHY)
+        writer.close()
+
+    server = await asyncio.start_server(late, "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    async with only_daemon(tmp_path):
+        await note(tmp_path, this_daemon("127.0.0.1", port))
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(until_healthy, f"http://127.0.0.1:{port}")
+                assert isinstance(await look(tmp_path), Absent)
+                busy.set()
+    server.close()
+
+
 async def test_a_second_daemon_is_told_which_one_is_there_and_where(tmp_path: Path) -> None:
     async with only_daemon(tmp_path):
         with pytest.raises(Conflict, match=f"process {os.getpid()}\\."):

@@ -39,13 +39,13 @@ async def echo(arguments: Mapping[str, Any]) -> str:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncGenerator[tuple[OpenApp, ManualClock]]:
-    """A home in which the run `r` has seen something."""
+    """A home in which the run `r` of an agent has seen something."""
     harmless = {"risk": Risk.LOW, "tags": frozenset[str]()}
     tools = {"page": (harmless, page), "echo": (harmless, echo)}
     clock = ManualClock()
     source = TableSource(Kind.MCP, "demo", tools)
     async with open_test_app(folder, clock=clock, sources=[source]) as app:
-        await app.invoke(app.make("mcp:demo:page", {}, run="r"))
+        await app.invoke(app.make("mcp:demo:page", {}, run="r", asker="somebody"))
         yield app, clock
 
 
@@ -67,7 +67,7 @@ async def test_one_that_is_gone_on_with_is_not_though_nothing_new_enters_it(tmp_
     async with opened(tmp_path) as (app, clock):
         for day in range(5):
             clock.advance(2 * DAY)
-            await app.invoke(app.make("mcp:demo:echo", {"day": day}, run="r"))
+            await app.invoke(app.make("mcp:demo:echo", {"day": day}, run="r", asker="somebody"))
             await sign_head(app.parts)
         assert held(app) == SEEN
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openfang.app.sealing import own_secrets, referred, seal
+from openfang.app.sealing import handed_over, own_secrets, referred, seal
 from openfang.config.servers import McpServer
+from openfang.sources.mcp.spec import Http, Stdio
 
 pytestmark = pytest.mark.requirement("C2.3", "C18.3")
 
@@ -83,3 +85,18 @@ def test_a_name_that_stands_for_something_else_is_not_taken() -> None:
     assert found.entry["env"] == {"TOKEN": "${MCP_A_B_TOKEN_3}"}
     twins = {"name": "x", "transport": {"type": "stdio"}, "env": {"A_KEY": "one", "a_key": "two"}}
     assert sorted(seal(twins).secrets.values()) == ["one", "two"]
+
+
+def test_what_a_server_is_given_is_known_and_ordinary_words_are_not() -> None:
+    given = {
+        "PATH": "/usr/bin",
+        "GITHUB_TOKEN": "not-a-real-1",
+        "dbPassword": "hunter2 or 3",
+        "API_VERSION": "2026-01-01",
+        "TENANT_ID": "72f988bf-86f1-41af-91ab-2d7cd011db47",
+        "DB_PASSWORD": "postgres",
+    }
+    stdio = Stdio(argv=("x",), cwd=Path("/"), environment=given)
+    assert handed_over(stdio) == ["not-a-real-1", "hunter2 or 3"]
+    headers = {"Authorization": "Bearer not-a-real-2", "Accept": "text/plain; q=0.9", "X-On": "yes"}
+    assert handed_over(Http(url="https://x.example", headers=headers)) == ["not-a-real-2"]

@@ -160,6 +160,32 @@ async def test_checkpoints_are_signed_after_so_many_seconds(tmp_path: Path) -> N
                 await anyio.lowlevel.checkpoint()
 
 
+async def test_a_checkpoint_that_cannot_be_kept_is_not_tried_again_with_each_record(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "points.jsonl"
+    config = (
+        f'[audit]\ncheckpoint_every = 1\ncheckpoint_seconds = 3600\ncheckpoint_file = "{file}"\n'
+    )
+    async with opened(tmp_path, config) as app:
+        began = anyio.current_time()
+        kept = await to_thread.run_sync(file.rename, tmp_path / "kept")
+        await to_thread.run_sync(file.mkdir)
+        while not caplog.messages or len(app.parts.database.read("SELECT seq FROM audit")) < 100:
+            await app.call("mcp:demo:echo")
+        await to_thread.run_sync(file.rmdir)
+        tries, took = len(caplog.messages), anyio.current_time() - began
+        assert {line.partition(":")[0] for line in caplog.messages} == {
+            "No checkpoint could be kept"
+        }
+        assert tries <= 1 + took
+        with anyio.fail_after(20):
+            while not await to_thread.run_sync(file.exists):
+                await app.call("mcp:demo:echo")
+    assert await to_thread.run_sync(_checkpoints, file)
+    assert await to_thread.run_sync(_checkpoints, kept)
+
+
 async def test_jsonl_gets_every_record_as_a_line(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     async with opened(tmp_path, f'[audit]\njsonl = "{file}"\n') as app:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import socket
 import sqlite3
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.faults.answers import replies
 from tests.faults.daemon import NO_LIMITS, SECONDS, Daemon, make_home, serving
+from tests.faults.dialects import RPC1, Sending
+from tests.faults.tasks import home_with_agents
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -47,12 +50,17 @@ def sent(daemon: Daemon, stack: ExitStack, request: bytes) -> socket.socket:
     return client
 
 
-def answer(client: socket.socket) -> tuple[int, str]:
-    """Read to the end: the status, and the rule of a problem."""
+def rest(client: socket.socket) -> bytes:
+    """Read to the end."""
     data = b""
     while more := client.recv(65_536):
         data += more
-    (reply,) = replies(data)
+    return data
+
+
+def answer(client: socket.socket) -> tuple[int, str]:
+    """The status, and the rule of a problem."""
+    (reply,) = replies(rest(client))
     return reply.status, reply.problem["rule"] if reply.status >= 400 else ""
 
 
@@ -127,3 +135,25 @@ def test_a_daemon_ends_cleanly_while_another_program_holds_the_database(tmp_path
             assert daemon.ended() == 0
     assert home.verified()["intact"]
     assert list(home.endings().values()) == [["ok"]]
+
+
+@pytest.mark.needs("bwrap")
+@pytest.mark.requirement("C5.6")
+def test_a_stream_that_cannot_begin_before_the_node_ends_is_told_so(tmp_path: Path) -> None:
+    home = home_with_agents(tmp_path / "home")
+    assert RPC1.stream
+    asked = RPC1.stream(Sending())
+    with serving(home) as daemon, ExitStack() as stack:
+        headers = [f"{name}: {value}" for name, value in asked.headers.items()]
+        body = json.dumps(asked.body).encode()
+        request = daemon.request("POST", asked.path, *headers, CLOSE, body=body)
+        assert daemon.healthy()
+        with locked(home.path / "openfang.db"):
+            client = sent(daemon, stack, request)
+            assert daemon.healthy()
+            daemon.process.terminate()
+            (reply,) = replies(rest(client))
+        assert daemon.ended() == 0
+    assert reply.status == 503
+    assert json.loads(reply.body)["error"]["data"]["rule"] == "stopping"
+    assert home.verified()["intact"]

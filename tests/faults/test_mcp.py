@@ -185,3 +185,13 @@ def test_a_server_that_never_starts_delays_nobody(tmp_path: Path) -> None:
         assert {found[f"slow{n}"]["state"] for n in range(3)} == {"connecting"}
         shown = running.home.run("servers", "show", "dead").stdout
         assert "I will not start." in shown
+
+
+def test_after_a_restart_a_call_waits_for_its_server(tmp_path: Path) -> None:
+    with daemon(tmp_path, entry("late", "hostile.py", "late=1")) as running:
+        until(lambda: health(running)["late"] == "healthy")
+    assert running.ended() == 0
+    with serving(running.home) as again:
+        for name in ("late", "good"):
+            answer = again.call(f"mcp:{name}:echo", text="there?")
+            assert answer.json["content"] == [{"type": "text", "text": "there?"}]

@@ -37,6 +37,7 @@ FILE: Final = "daemon.json"
 LOCK: Final = "run/daemon.lock"
 _CONNECT_SECONDS: Final = 1.0
 _TOTAL_SECONDS: Final = 2.0
+_BEGINNING_SECONDS: Final = 30.0  # of a daemon that starts many servers on a busy machine
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
 _MOST_BYTES: Final = 10_000
@@ -233,10 +234,11 @@ async def _confirmed(daemon: Daemon) -> Found | Absent:
     )
 
 
-async def _asked(url: str) -> str:
+async def _asked(url: str, patience: float = 0.0) -> str:
     """Ask what answers there how it is: nothing to say, or why it has no time now."""
-    async with Loopback(url, connect_seconds=_CONNECT_SECONDS) as client:
-        reply = await client.request("GET", "/api/health", timeout=_TOTAL_SECONDS)
+    async with Loopback(url, connect_seconds=max(_CONNECT_SECONDS, patience)) as client:
+        limit = max(_TOTAL_SECONDS, patience)
+        reply = await client.request("GET", "/api/health", timeout=limit)
     # Whoever asks too often has still been answered by the daemon.
     if reply.status == _TOO_MANY or (reply.status in _SUCCESS and _is_ours(reply.body)):
         return ""
@@ -268,7 +270,7 @@ def _problem_of_ours(reply: Reply) -> str:
 async def until_healthy(url: str) -> None:
     """See the daemon answer, or say why it does not."""
     try:
-        await _asked(url)
+        await _asked(url, _BEGINNING_SECONDS)
     except HomeError as error:
         why = f"{error.message[0].lower()}{error.message[1:]}"
         raise HomeError(f"The daemon listens, but {why}", way_out="openfang doctor") from error

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.audit")
 _INTERRUPTED = "the process ended before the call did"
+_BETWEEN_TRIES = 1.0
 
 
 @asynccontextmanager
@@ -161,7 +162,8 @@ class _Seal:
             with anyio.move_on_after(audit.checkpoint_seconds):
                 await due.wait()
             due = anyio.Event()
-            await self.sign()
+            if not await self.sign():
+                await anyio.sleep(min(audit.checkpoint_seconds, _BETWEEN_TRIES))
 
     async def sign(self) -> bool:
         """Sign the head if it moved. What cannot be kept now (a full disk) is signed later."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from openfang.config.servers import HttpTransport
 from openfang.safety.environment import VariableRefused
 from openfang.safety.redact import Redactor
+from openfang.sources.mcp.spec import Http
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from openfang.config.servers import McpServer
+    from openfang.sources.mcp.spec import Reached
 
 _PREFIX: Final = "MCP"
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -25,6 +27,13 @@ _SECRET_NAME = re.compile(
     r"credentials?|cookie|session|dsn|private|signature|jwt|database_url|connection_string)(?:_|$)",
     re.IGNORECASE,
 )
+# Narrower: what is taken for a secret here is taken out of everybody's results.
+_SURELY_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:key|apikey|token|secret|pass|passwd|password|passphrase|pwd|pat|bearer|"
+    r"credentials?|cookie|jwt|dsn)$",
+    re.IGNORECASE,
+)
+_NO_PLAIN_WORD = re.compile(r"(?=.*[0-9])(?=.*[^0-9]).{8,}", re.DOTALL)
 _CREDENTIALS_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
 _LONG_AND_MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=.-]{24,}")
 _PLAIN_HEADERS = frozenset(
@@ -106,6 +115,21 @@ def referred_by(entry: Mapping[str, Any]) -> set[str]:
     return {*passed_on, *(name for value in values for name in _REFERENCE.findall(value))}
 
 
+def handed_over(reached: Reached) -> list[str]:
+    """Find the secrets that a server is given, wherever they come from; it may tell them again."""
+    if isinstance(reached, Http):
+        headers = reached.headers.items()
+        found = [value for name, value in headers if name.lower() not in _PLAIN_HEADERS]
+        return [one for value in found if _NO_PLAIN_WORD.fullmatch(one := value.split(" ")[-1])]
+    given = reached.environment.items()
+    return [value for name, value in given if _is_surely_secret(name, value)]
+
+
+def _is_surely_secret(name: str, value: str) -> bool:
+    named = _SURELY_SECRET_NAME.search(_spelled(name))
+    return bool(named and _NO_PLAIN_WORD.fullmatch(value))
+
+
 def made_for(name: str, servers: Iterable[str]) -> str:
     """Say for which of these servers a secret of this name is stored when it is added, if any."""
     return max((one for one in servers if name.startswith(_name(one, ""))), key=len, default="")
@@ -129,8 +153,11 @@ def own_secrets(server: McpServer) -> set[str]:
 def _is_secret_variable(name: str, value: str) -> bool:
     if not _literal(value):
         return False
-    spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return bool(_SECRET_NAME.search(spelled)) or looks_secret(value)
+    return bool(_SECRET_NAME.search(_spelled(name))) or looks_secret(value)
+
+
+def _spelled(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
 def _is_secret_header(name: str, value: str) -> bool:

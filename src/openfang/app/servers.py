@@ -13,6 +13,7 @@ import anyio
 from anyio import to_thread
 
 from openfang.app.clients import client_known
+from openfang.app.sealing import handed_over
 from openfang.app.translate import outline_of, reached_of, rules_of, spec_of
 from openfang.app.trial import Trial, try_out
 from openfang.app.vault import StoredVault
@@ -83,6 +84,8 @@ class Servers:
 
     @asynccontextmanager
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
+        secrets = handed_over(spec.reached)
+        await to_thread.run_sync(self.parts.redactor.learn, secrets, f"mcp:{spec.name}")
         async with AsyncExitStack() as stack:
             ready = await self._confined(spec, stack)
             connection = await stack.enter_async_context(self._reach(ready.spec, peer))
@@ -240,7 +243,7 @@ class Servers:
         if former is not None:
             source.inherit(former)
             former.retire()
-        elif spec.lazy:
+        else:  # who calls a tool that was there before a restart waits for its server
             known = self.parts.registry.remembered(f"{Kind.MCP.value}:{spec.name}:")
             source.recall([as_listed(spec.name, definition) for definition in known])
         self._group.start_soon(source.run)
