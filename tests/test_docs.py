@@ -58,3 +58,26 @@ def test_every_endpoint_is_told_of_with_what_it_requires_and_no_other() -> None:
         (f"{one.method} {one.path.replace(':path', '')}", one.access.value) for one in ENDPOINTS
     ]
     assert sorted(rows) == sorted(known)
+
+
+def test_every_test_and_file_that_the_threat_model_names_is_there() -> None:
+    text = (DOCS / "threat-model.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    root = DOCS.parent
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if not (root / file).is_file() or f"def {test}(" not in (root / file).read_text("utf-8")
+    ]
+    assert len(named) > 60
+    assert missing == []
+    files = set(re.findall(r"`([a-z]\w*/[\w/]+\.py)`", text))
+    assert [one for one in files if not (root / "src" / "openfang" / one).is_file()] == []
+
+
+def test_every_threat_has_a_defence_and_a_test_or_is_open() -> None:
+    text = (DOCS / "threat-model.md").read_text("utf-8").partition("## Threats")[2]
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| **")]
+    assert len(rows) >= 25
+    silent = [row[0] for row in rows if len(row) != 3 or "`tests/" not in row[2]]
+    assert silent == []

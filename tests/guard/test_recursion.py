@@ -86,6 +86,20 @@ def test_a_chain_has_so_many_calls_at_once() -> None:
     assert chains.enter(calls[3], tool, 0.0) is None
 
 
+@pytest.mark.requirement("C8.3")
+@pytest.mark.parametrize("run", [None, "run"])
+def test_the_first_call_of_a_chain_finds_nothing_used(run: str | None) -> None:
+    chains, tool = Chains(ChainLimits(at_once=1, agent_calls=1, tool_calls=1)), plain()
+    assert chains.enter(call_of(tool, run=run), tool, 0.0) is None
+
+
+@pytest.mark.requirement("C8.3")
+def test_thirty_two_calls_of_a_chain_are_under_way_at_once_unless_configured() -> None:
+    chains, tool, chain = Chains(), plain(), new_chain()
+    trips = [rule(chains.enter(call_of(tool, chain=chain), tool, 0.0)) for _ in range(33)]
+    assert trips == [None] * 32 + ["chain_concurrency"]
+
+
 class Fanned:
     """Agents that each call ten others, as deep as they are let."""
 
@@ -134,7 +148,7 @@ def test_a_run_has_five_hundred_plain_calls_and_other_runs_their_own() -> None:
         chains.leave(call)
     assert rule(chains.enter(call_of(tool, run="run 1"), tool, 0.0)) == "run_budget"
     assert chains.enter(call_of(tool, run="run 2"), tool, 0.0) is None
-    chains.end_run("run 1")
+    chains.end_run(call_of(tool, run="run 1").run_id or "")
     assert chains.enter(call_of(tool, run="run 1"), tool, 0.0) is None
 
 
@@ -166,6 +180,13 @@ def test_a_chain_is_forgotten_with_its_last_call_and_runs_are_bounded() -> None:
         chains.leave(call)
     assert chains.size == 0
     assert len(chains._runs) == 5
+
+
+@pytest.mark.requirement("C8.3")
+def test_the_run_that_rested_longest_is_forgotten_first() -> None:
+    chains, tool = Chains(ChainLimits(tool_calls=2), capacity=2), plain()
+    trips = [rule(chains.enter(call_of(tool, run=run), tool, 0.0)) for run in "abacab"]
+    assert trips == [None, None, None, None, "run_budget", None]
 
 
 @pytest.mark.requirement("C8.5")

@@ -13,11 +13,11 @@ from cyclopts import Parameter
 from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
-    clean,
     fields,
     is_terminal,
     json_text,
     note,
+    one_line,
     paint,
     print_json,
     print_line,
@@ -164,9 +164,9 @@ def _row(event: AuditEvent) -> tuple[object, ...]:
         event.created_at[:19].replace("T", " "),
         event.event_type,
         event.level,
-        clean(str(event.context.get("caller", ""))),
-        clean(str(event.context.get("tool", ""))),
-        clean(_what(event.payload)),
+        one_line(str(event.context.get("caller", ""))),
+        one_line(str(event.context.get("tool", ""))),
+        one_line(_what(event.payload)),
     )
 
 
@@ -220,6 +220,8 @@ def show_verification(found: Verification) -> None:
 
 def sql(query: File, /, *, as_json: Json = False) -> None:
     """Run queries that only read, for example on the view `task_audits`.
+
+    `openfang audit sql "SELECT event_type, count(*) FROM task_audits GROUP BY event_type"`
 
     Args:
         query: The query, or several with semicolons; `-` reads them from standard input.

@@ -41,6 +41,7 @@ def login(
             open_in_browser(url)
 
     async def work(session: Session) -> Mapping[str, Any]:
+        await session.secrets()  # who may not keep a secret here may not keep a sign-in
         signed = await sign_in(name, os.environ, show=show)
         await session.change_server(name, "login")
         found = await settled(session, name)

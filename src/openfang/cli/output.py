@@ -5,6 +5,7 @@ Text from elsewhere never steers the terminal: its control characters are shown,
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -17,7 +18,11 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What steers a terminal, and what nobody sees: directions, empty marks, the letters of tags.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 _SHORT = 22
 _NARROW = 12
 _WHOLE_NAME = 40
@@ -34,7 +39,7 @@ _STYLES = {
 
 
 def clean(text: str) -> str:
-    """Show control characters instead of sending them; line breaks and tabs stay."""
+    """Show what is not seen instead of sending it; line breaks and tabs stay."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -70,19 +75,27 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Tell something beside what was asked for."""
     sys.stdout.flush()
-    print(paint(text, "dim", sys.stderr), file=sys.stderr)
+    for line in folded(clean(text), sys.stderr):
+        print(paint(line, "dim", sys.stderr), file=sys.stderr)
 
 
 def print_json(value: object) -> None:
     """Print JSON: for a person over several lines, else in one."""
     layout = orjson.OPT_INDENT_2 if is_terminal(sys.stdout) else 0
-    sys.stdout.write(json_text(value, layout) + "\n")
+    _write_json(json_text(value, layout))
 
 
 def print_line(value: object) -> None:
     """Print JSON in one line, at once."""
-    sys.stdout.write(json_text(value) + "\n")
+    _write_json(json_text(value))
     sys.stdout.flush()
+
+
+def _write_json(text: str) -> None:
+    """On a screen, escapes stand for what would not be seen: it is the same value."""
+    if is_terminal(sys.stdout):
+        text = _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    sys.stdout.write(text + "\n")
 
 
 def json_text(value: object, layout: int = 0) -> str:
@@ -100,16 +113,23 @@ def fields(values: Mapping[str, object]) -> None:
     """Print named values, one below the other; a value of several lines is set in."""
     width = max(map(len, values), default=0)
     for name, value in values.items():
-        lines = [part for line in clean(str(value)).split("\n") for part in _folded(line, width)]
+        lines = folded(clean(str(value)), sys.stdout, beside=width + _GAP)
         print(f"{paint(f'{name:<{width}}', 'bold', sys.stdout)}  {lines[0]}")
         for line in lines[1:]:
             print(f"{'':<{width}}  {line}")
 
 
-def _folded(line: str, beside: int) -> list[str]:
-    """Break a line between words where a terminal would break it anywhere; a word stays whole."""
-    room = get_terminal_size().columns - beside - _GAP
-    if len(line) <= room or room < _SHORT or not is_terminal(sys.stdout):
+def folded(text: str, stream: TextIO, *, beside: int = 0) -> list[str]:
+    """Break lines between words where a terminal would break them anywhere; a word stays whole."""
+    room = get_terminal_size().columns - beside
+    lines = text.split("\n")
+    if room < _SHORT or not is_terminal(stream):
+        return lines
+    return [part for line in lines for part in _wrapped(line, room)]
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    if len(line) <= room:
         return [line]
     return wrap(
         line,
@@ -125,7 +145,7 @@ def entry(name: str, *lines: str) -> None:
     """Print something whose name is too long for a column, and what is known of it below."""
     print(paint(one_line(name), "bold", sys.stdout))
     for line in lines:
-        for part in _folded(one_line(line), 0):
+        for part in folded(one_line(line), sys.stdout, beside=_GAP):
             print(f"  {part}")
 
 
@@ -162,7 +182,7 @@ def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def _stacked(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """What is too wide for the terminal goes one value below the other."""
     for row in rows:
-        fields(dict(zip(headers, row, strict=True)))
+        fields({name: cell for name, cell in zip(headers, row, strict=True) if cell})
         print()
 
 
