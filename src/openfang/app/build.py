@@ -11,7 +11,7 @@ from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
 from openfang.app.callers import Callers
 from openfang.app.clock import SystemClock
-from openfang.app.families import builtins_of
+from openfang.app.families import builtins_of, switched_off
 from openfang.app.home import require_master_key
 from openfang.app.identify import find_key
 from openfang.app.issuer import TrustedIssuer
@@ -207,6 +207,7 @@ def _build(home: Home, config: Config, database: Database, clock: Clock) -> Part
         pins=StoredPins(database, backlog),
         clock=clock,
         adapters=[load_plugin(plugin) for plugin in config.plugins.adapters],
+        off=lambda tool: switched_off(parts.config, tool),
     )
     stamper = Stamper()
     sources: dict[tuple[Kind, str], ToolSource] = {}
@@ -292,7 +293,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
     engine = _engine(config, parts.specs, parts.keys, parts.checks, custom)
     shaper = _shaper(config, parts.redactor, parts.clock)
     pipeline = parts.pipeline
-    parts.config = config
+    before, parts.config = parts.config, config
     parts.issuer.configure(config.auth.issuer)
     parts.callers.forget()
     pipeline.engine, pipeline.shaper = engine, shaper
@@ -300,6 +301,9 @@ def reconfigure(parts: Parts, config: Config) -> None:
     _configure_guards(pipeline.guards, config)
     parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
     _add_builtins(parts)
+    if config.tools.disabled != before.tools.disabled:
+        for (kind, _), source in list(parts.sources.items()):
+            parts.add(kind, source)
     parts.news.publish(Listed.TOOLS)  # a toolset may be another
 
 

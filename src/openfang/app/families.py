@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from openfang.app.a2a.people import check_reached
 from openfang.app.clients import client_known
 from openfang.core.errors import HomeError
+from openfang.core.ids import Kind
+from openfang.policy.globs import matches
 from openfang.sources.a2a.errand import Around
 from openfang.sources.a2a.ledger import Ledger
 from openfang.sources.builtin.a2a import A2aLimits, a2a_tools
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.app.build import Parts
+    from openfang.config.models import Config
     from openfang.core.calls import Call, Caller
+    from openfang.core.tools import Tool
     from openfang.sources.builtin.agents import Directory
 
 
@@ -90,4 +94,10 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         agent_tools(directory, parts.invoke),
         a2a_tools(elsewhere, around_peers(parts), settled),
     )
-    return BuiltinSource(families, parts.pipeline.stamper.check, disabled=tools.disabled)
+    return BuiltinSource(families, parts.pipeline.stamper.check)
+
+
+def switched_off(config: Config, tool: Tool) -> bool:
+    """Whether the operator switched it off: by its id, or by the plain name of a built-in."""
+    off = config.tools.disabled
+    return matches(off, tool.id) or (tool.kind is Kind.BUILTIN and matches(off, tool.name))

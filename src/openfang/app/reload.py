@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.config")
 _LOOK_SECONDS = 1.0
+_STILL_SECONDS = 0.2
 _SECOND = 1_000_000_000
 _AT_START = ("api_listen", "server", "audit", "storage", "secrets", "plugins")
 Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
@@ -76,7 +77,17 @@ class Reloader:
             await anyio.sleep(_LOOK_SECONDS)
             now = await to_thread.run_sync(self._signature)
             if now != seen:
+                now = await self._still(now)
                 seen = now if await self._settled() else None
+
+    async def _still(self, seen: Signature) -> Signature:
+        """Wait until nobody writes: half of a file, or none of it yet, may be a good one."""
+        while True:
+            await anyio.sleep(_STILL_SECONDS)
+            now = await to_thread.run_sync(self._signature)
+            if now == seen:
+                return now
+            seen = now
 
     async def try_again(self) -> None:
         """Reload; what is wrong is told in the state and in the log."""

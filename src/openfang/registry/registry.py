@@ -66,15 +66,25 @@ class _State:
 
 
 class Registry:
-    """Holds the current snapshot. Made from what is stored; adapters see each new tool once."""
+    """Holds the current snapshot. Made from what is stored; adapters see each new tool once.
+
+    `off` says which tools the operator switched off, whoever offers them.
+    """
 
     def __init__(
-        self, *, names: NameStore, pins: PinStore, clock: Clock, adapters: Sequence[Adapter] = ()
+        self,
+        *,
+        names: NameStore,
+        pins: PinStore,
+        clock: Clock,
+        adapters: Sequence[Adapter] = (),
+        off: Callable[[Tool], bool] | None = None,
     ) -> None:
         self._name_store = names
         self._pin_store = pins
         self._clock = clock
         self._adapters = tuple(adapters)
+        self._off = off
         self._subscribers: dict[object, Subscriber] = {}
         self._state = _State(
             sources={},
@@ -121,7 +131,7 @@ class Registry:
         """Put these in place of the source's tools; `key` tells sources apart (`mcp:files`)."""
         state = self._state
         own = state.sources.get(key, {})
-        fresh = [apply_adapters(tool, self._adapters) for tool in _claimed(state, own, tools)]
+        fresh = [self._judged(tool) for tool in _claimed(state, own, tools)]
         names, collisions = state.names.assign([t for t in fresh if not t.operation])
         checks = self._checked(fresh)
         ours = {tool.id: _derived(tool, names, checks.get(tool.id)) for tool in fresh}
@@ -135,6 +145,10 @@ class Registry:
             },
             new_pins=[v.pin for v in checks.values() if isinstance(v, FirstSeen)],
         )
+
+    def _judged(self, tool: Tool) -> Tool:
+        adapted = apply_adapters(tool, self._adapters)
+        return replace(adapted, enabled=False) if self._off and self._off(tool) else adapted
 
     def accept(self, tool_id: str) -> ToolsChanged:
         """Take a held tool as it is now."""

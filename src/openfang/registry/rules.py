@@ -155,6 +155,7 @@ class Rules:
         grade = self.verbs[verb]
         risk = max(grade, *(pair.floor for pair in pairs)) if pairs else grade
         tags = frozenset(pair.tag for pair in pairs) or tables.ALONE.get(verb, _NOTHING)
+        tags = tags or self.marked_tags.get(verb, _NOTHING)
         if not tags and risk > Risk.LOW:
             tags = UNKNOWN
         sends = verb not in tables.FETCHES and not tags.isdisjoint(_NETWORK)

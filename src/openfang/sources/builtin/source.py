@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind, tool_id
 from openfang.core.results import Result, error_result
 from openfang.core.tools import Tool, Trust
-from openfang.policy.grants import matches
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -60,28 +59,19 @@ class BuiltinSource:
     name = NAME
 
     def __init__(
-        self,
-        families: Iterable[Sequence[Builtin]],
-        check: Callable[[Admitted], None],
-        *,
-        disabled: tuple[str, ...] = (),
+        self, families: Iterable[Sequence[Builtin]], check: Callable[[Admitted], None]
     ) -> None:
         self._check = check
-        self._disabled = disabled
         self._builtins = {item.tool.id: item for family in families for item in family}
 
     def tools(self) -> Sequence[Tool]:
-        """List every built-in; those that the operator switched off are for gate 1."""
-        return [self._switched(item.tool) for item in self._builtins.values()]
+        """List every built-in."""
+        return [item.tool for item in self._builtins.values()]
 
     @property
     def checks(self) -> Mapping[str, Callable[[Call], Deny | None]]:
         """What the gate of grants asks, by tool."""
         return {item.tool.id: item.grant for item in self._builtins.values() if item.grant}
-
-    def _switched(self, tool: Tool) -> Tool:
-        off = matches(self._disabled, tool.id) or matches(self._disabled, tool.name)
-        return replace(tool, enabled=False) if off else tool
 
     async def execute(self, admitted: Admitted) -> Result:
         """Run one that carries its stamp."""

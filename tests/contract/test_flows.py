@@ -1,0 +1,78 @@
+"""What may flow where: labels that enter a run bar what they bar over HTTP and over MCP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.house import traced
+
+if TYPE_CHECKING:
+    from tests.contract.house import House
+
+SECRET = "AKIA" + "IOSFODNN7" + "EXAMPLE"
+NOTE = {"path": "note.txt", "content": "figs"}
+
+
+def frozen(node: House) -> str:
+    return node.ask("POST", "/api/specs", {"name": "flow", "content": "run"}).json["hash"]
+
+
+@pytest.mark.requirement("C9.2")
+def test_each_tool_says_what_it_does_to_the_world_and_what_chooses_where(node: House) -> None:
+    sinks = {id_: (tool["effect"], tool["targets"]) for id_, tool in node.tools().items()}
+    assert sinks["builtin:system_time"][0] == "none"
+    assert sinks["builtin:file_write"] == ("local_write", ["path"])
+    assert sinks["builtin:web_fetch"] == ("external_read", ["url"])
+    assert sinks["builtin:shell_exec"][0] == "exec"
+    assert sinks["mcp:demo:frobnicate"] == ("money", ["text"])
+
+
+@pytest.mark.requirement("C9.1", "C9.3", "C9.5")
+def test_what_a_page_said_makes_the_next_effects_of_its_run_ask(node: House, web: str) -> None:
+    run, spec = traced(201), frozen(node)
+    page = node.call("web_fetch", {"url": f"{web}/"}, headers=run).json
+    assert page["labels"] == ["external_network"]
+    command: dict[str, Any] = {"command": ["echo", "x"]}
+    exec_ = node.call("shell_exec", command, headers=run, spec_hash=spec)
+    assert (exec_.status, exec_.rule) == (202, "untrusted_act")
+    written = node.call("file_write", NOTE, headers=run)
+    assert (written.status, written.rule) == (202, "untrusted_effect")
+    told = node.use("file_write", NOTE, **run)["result"]
+    assert told["isError"]
+    twin = node.call("shell_exec", command, headers=traced(202), spec_hash=spec)
+    assert (twin.status, twin.json["outcome"]) == (200, "ok")
+    (start,) = node.records(event="tool_invocation_start", call=page["call_id"])
+    (end,) = node.records(event="tool_invocation_end", call=page["call_id"])
+    assert (start["labels"], end["labels"]) == (["user_input"], ["external_network"])
+
+
+@pytest.mark.requirement("C9.3", "C15.1")
+def test_an_approval_declassifies_that_one_call(node: House, web: str) -> None:
+    run = traced(203)
+    node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    parked = node.call("file_write", NOTE, headers=run).json["approval"]
+    assert node.ask("POST", f"/api/approvals/{parked}", {"answer": "approve"}).status == 200
+    assert node.call("file_write", NOTE, headers=run).status == 200
+    other = {**NOTE, "content": "dates"}
+    assert node.call("file_write", other, headers=run).status == 202
+
+
+@pytest.mark.requirement("C9.3", "C9.2")
+def test_a_secret_never_leaves_in_an_address(node: House, web: str) -> None:
+    asked = {"url": f"{web}/?q={SECRET}"}
+    refused = node.call("web_fetch", asked)
+    assert (refused.status, refused.rule) == (403, "secret_leaves")
+    assert "must not leave" in node.use("web_fetch", asked)["result"]["content"][0]["text"]
+    assert node.call("web_fetch", {"url": f"{web}/"}).status == 200
+
+
+@pytest.mark.requirement("C9.1", "C9.3")
+def test_private_and_untrusted_together_reach_nobody_outside(node: House, web: str) -> None:
+    run = traced(204)
+    assert node.call("file_write", {"path": "mine", "content": "x"}, headers=run).status == 200
+    read = node.call("file_read", {"path": "mine"}, headers=run).json
+    assert read["labels"] == ["local_file"]
+    first = node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    second = node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    assert (first.status, second.status, second.rule) == (200, 403, "private_leaves")
