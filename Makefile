@@ -7,14 +7,17 @@ UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 RUN_HOME := $(CURDIR)/.openfang
 
+NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
+	sys.exit("This needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format bench fuzz soak lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
 
 run: $(VENV)/.run  ## start the daemon on a home inside the checkout (RUN_HOME=.openfang)
-	@OPENFANG_HOME='$(RUN_HOME)' $(BIN)/python -m openfang start --init --any-port
+	@OPENFANG_HOME='$(RUN_HOME)' exec $(BIN)/python -m openfang start --init --any-port
 
 setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 
@@ -30,6 +33,24 @@ check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/pyright
+
+coverage: $(VENV)/.dev  ## which branches the tests take; without the long runs (COVERAGE_TESTS=tests/...)
+	@rm -f .coverage .coverage.*
+	-@$(BIN)/coverage run -m pytest $(COVERAGE_TESTS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --skip-covered --fail-under=90
+	@$(BIN)/coverage report --skip-covered --fail-under=95 --include='$(HEART)'
+
+# Real daemons under faults, peers of other makes and the pages run for long, and mostly elsewhere.
+COVERAGE_TESTS ?= --ignore=tests/faults --ignore=tests/conformance --ignore=tests/peers \
+	--ignore=tests/chaos --ignore=tests/test_pages.py --ignore=tests/test_tour.py
+HEART := */openfang/policy/*,*/openfang/guard/*,*/openfang/audit/*,*/openfang/safety/*,*/openfang/registry/*,*/openfang/pipeline/*
+
+mutants: $(VENV)/.dev  ## break the code in small ways, and see which tests notice (PARTS="guard policy" SAMPLE=300)
+	@nice $(BIN)/python -m tools.mutants --sample $(or $(SAMPLE),0) $(PARTS)
+
+numbers: $(VENV)/.dev  ## how long functions and modules are, and what is rarely a good sign
+	@$(BIN)/python -m tools.measure
 
 format: $(VENV)/.dev  ## put the code into its shape
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -52,6 +73,12 @@ soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=20
 		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py \
 		tests/faults/test_tasks_killed.py $(PYTEST_ARGS)
 
+CHAOS_MINUTES ?= 10
+CHAOS_SEED    ?= 1
+
+chaos: $(VENV)/.dev  ## every fault to a live daemon under load (CHAOS_MINUTES=10 CHAOS_SEED=1)
+	@$(BIN)/python -m tests.chaos --minutes $(CHAOS_MINUTES) --seed $(CHAOS_SEED)
+
 lock: $(VENV)/.dev  ## resolve all lock files anew
 	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --group dev --all-extras $(LOCK) -o requirements-dev.lock
@@ -60,9 +87,11 @@ lock: $(VENV)/.dev  ## resolve all lock files anew
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 clean:  ## remove what the commands above made
-	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build dist
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage .coverage.* build dist
 
 $(VENV)/bin/uv:
+	@$(PYTHON) -c $(NEW_ENOUGH)
+	@echo 'Setting up .venv, once: some 50 MB to download.'
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check $(UV_PIN)
 

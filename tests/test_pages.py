@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +17,7 @@ import pytest
 from tests.peers.servers import install, runners
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
 ROOT = Path(__file__).parent.parent
 pytestmark = [pytest.mark.requirement("C19.3"), pytest.mark.needs("bash", "curl", "bwrap")]
@@ -54,11 +55,15 @@ class Desk:
     folder: Path
     address: str
 
-    def type(self, page: list[Typed]) -> list[tuple[int, str]]:
+    def type(
+        self, page: list[Typed], instead: Mapping[str, str] | None = None
+    ) -> list[tuple[int, str]]:
         """Type the commands of a page into one shell; say how each ended, and what it answered."""
         script = "\n".join(f"{one.command}\nprintf '{_MARK}\\n' $?" for one in page)
-        script = script.replace("/srv/files", str(self.folder / "files"))
-        script = script.replace("127.0.0.1:50051", self.address)
+        files, backups = (str(self.folder / name) for name in ("files", "backups"))
+        places = {"/srv/files": files, "/mnt/backups": backups, "127.0.0.1:50051": self.address}
+        for place, here in {**places, **(instead or {})}.items():
+            script = script.replace(place, here)
         ran = subprocess.run(
             [shutil.which("bash") or "bash", "-c", script],
             env=self.environ,
@@ -74,25 +79,34 @@ class Desk:
         return list(zip(map(int, parts[1::2]), answers, strict=False))
 
 
+@contextmanager
+def served(environ: dict[str, str], folder: Path) -> Generator[Desk]:
+    """Have a daemon serve the home of a reader who sits in a folder."""
+    openfang = [sys.executable, "-m", "openfang"]
+    start = [*openfang, "start", "--init", "--detach"]
+    environ = {**environ, "OPENFANG_LISTEN": "127.0.0.1:0"}
+    subprocess.run(start, env=environ, check=True, stdout=subprocess.DEVNULL)
+    daemon = json.loads(Path(environ["OPENFANG_HOME"], "daemon.json").read_text())
+    try:
+        yield Desk(environ, folder, daemon["listen_addr"])
+    finally:
+        subprocess.run([*openfang, "stop"], env=environ, check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Generator[Desk]:
     home = tmp_path / ".openfang"
-    (tmp_path / "files").mkdir()
+    for name in ("files", "backups"):
+        (tmp_path / name).mkdir()
     (tmp_path / "token.txt").write_text("not-a-real-token\n")
     environ = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{runners(tmp_path / 'prefix')}",
         "HOME": str(tmp_path),
         "OPENFANG_HOME": str(home),
     }
-    openfang = [sys.executable, "-m", "openfang"]
-    start = [*openfang, "start", "--init", "--detach", "--listen", "127.0.0.1:0"]
-    subprocess.run(start, env=environ, check=True, stdout=subprocess.DEVNULL)
-    install(home / "servers" / "files" / "home")  # as the page says for one without a network
-    daemon = json.loads((home / "daemon.json").read_text())
-    try:
-        yield Desk(environ, tmp_path, daemon["listen_addr"])
-    finally:
-        subprocess.run([*openfang, "stop"], env=environ, check=True, stdout=subprocess.DEVNULL)
+    with served(environ, tmp_path) as desk:
+        install(home / "servers" / "files" / "home")  # as the page says for one without a network
+        yield desk
 
 
 def alike(told: str, answered: str) -> bool:
@@ -123,7 +137,9 @@ def same(told: Any, answered: Any) -> bool:
             return told == answered
 
 
-@pytest.mark.parametrize("name", ["mcp.md", "http.md", "agents.md", "a2a.md"])
+@pytest.mark.parametrize(
+    "name", ["mcp.md", "http.md", "agents.md", "a2a.md", "operations.md", "backup.md"]
+)
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:
     page = typed(name)
     assert page

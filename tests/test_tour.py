@@ -1,92 +1,80 @@
-"""The README's five minutes, typed into a shell as they stand."""
+"""The README, typed into a shell as it stands, in a folder that looks like a clone."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.node import NODE
+from tests.peers.inspector import PROGRAM
+from tests.test_pages import ROOT, alike, served, typed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-BIN = Path(sys.executable).parent
+    from tests.test_pages import Desk
+
 pytestmark = [
     pytest.mark.requirement("C12.5", "C19.3"),
     pytest.mark.needs("bash", "curl"),
 ]
+README = "../README.md"
+# Other tests do these: `tests/cli/test_daemon.py`, and whoever runs this one.
+_ELSEWHERE = ("make run ", "make test ")
+_PACKAGE = "npx -y @modelcontextprotocol/inspector"
+_WOULD_WAIT = 5
 
 
-def commands() -> list[str]:
-    """What a reader types between the two headings; the rest of the blocks is what is answered."""
-    tour = README.partition("## Five minutes")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```console\n(.*?)^```", tour, re.MULTILINE | re.DOTALL)
-    typed = list[str]()
-    for line in "".join(blocks).splitlines():
-        if line.startswith("$ "):
-            typed.append(line.removeprefix("$ "))
-        elif typed[-1].count("'") % 2:
-            typed[-1] += f"\n{line}"
-    return typed
-
-
-@pytest.fixture
-def environ(tmp_path: Path) -> Generator[dict[str, str]]:
-    """A daemon on a home in an empty folder, as `make run` starts it, on a port of its own."""
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Desk]:
+    """A daemon as `make run` starts it, on a port of its own; the reader's home is elsewhere."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "docs").symlink_to(ROOT / "docs")
+    (folder / ".venv").symlink_to(sys.prefix)
     environ = {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "OPENFANG_HOME": str(tmp_path / ".openfang"),
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path_factory.mktemp("person")),
+        "OPENFANG_HOME": str(folder / ".openfang"),
     }
-    openfang = [sys.executable, "-m", "openfang"]
-    start = [*openfang, "start", "--init", "--detach", "--listen", "127.0.0.1:0"]
-    subprocess.run(start, env=environ, check=True, stdout=subprocess.DEVNULL)
-    try:
-        yield environ
-    finally:
-        subprocess.run([*openfang, "stop"], env=environ, check=True, stdout=subprocess.DEVNULL)
+    with served(environ, folder) as desk:
+        yield desk
 
 
-def test_the_five_minutes_of_the_readme_work_as_typed(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
-    typed = commands()
-    assert typed[0] == "source .venv/bin/activate"
-    daemon = json.loads((tmp_path / ".openfang/daemon.json").read_text())
-    script = "\n".join(typed[1:]).replace("127.0.0.1:50051", daemon["listen_addr"])
-    bash = shutil.which("bash") or "bash"
+def test_the_readme_works_as_typed_and_answers_as_it_says(desk: Desk) -> None:
+    page = [one for one in typed(README) if not one.command.startswith(_ELSEWHERE)]
+    assert page[0].command == "source .venv/bin/activate"
+    answers = desk.type(page, {_PACKAGE: f"{NODE} {PROGRAM}"})
+    for one, (code, answered) in zip(page, answers, strict=True):
+        right = _WOULD_WAIT if one.command.startswith("openfang explain ") else 0
+        assert (one.command, code) == (one.command, right), answered
+        if one.answer:
+            assert alike(one.answer, answered), (one, answered)
+    told = "".join(answered for _, answered in answers)
+    for words in ("would wait for a person", "tool_invocation_end", "policy_violation"):
+        assert words in told
+    assert '"name": "shell_exec"' in told
+
+
+def test_the_python_of_the_readme_runs(desk: Desk) -> None:
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
     ran = subprocess.run(
-        [bash, "-c", script],
-        env=environ,
-        cwd=tmp_path,
+        [sys.executable, "-c", block],
+        env=desk.environ,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=60,
         check=True,
     )
-    told = (
-        "system_time",
-        '"text":"hello"',
-        '"verdict":"deny","reason":"Planning mode cannot use tools with side effects"',
-        "\n3\n",
-        '"status":202',
-        "is approved",
-        '"outcome":"ok"',
-        "would wait for a person",
-        "tool_invocation_end",
-        "The audit log is intact",
-        '"intact":true',
-        "policy_violation",
-    )
-    rest = ran.stdout
-    for words in told:
-        assert words in rest, (words, ran.stdout, ran.stderr)
-        rest = rest.partition(words)[2]
+    assert re.fullmatch(r"20\d\d-\S+\n", ran.stdout)
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -134,3 +134,14 @@ def test_what_depends_on_the_world_is_that_servers_matter_alone(served: Cli) -> 
     assert served.call("mcp:good:echo", text="on").json["content"][0]["text"] == "on"
     health = served("servers", "health", "--json").json
     assert health == {"good": "healthy", **dict.fromkeys(WORLD, "unhealthy")}
+
+
+@pytest.mark.needs("bwrap")
+@pytest.mark.requirement("C3.9", "C16.2")
+def test_a_server_that_is_kept_from_an_address_is_told_of_with_the_reason(fresh: Cli) -> None:
+    asks = "from urllib.request import urlopen; urlopen('http://10.0.0.1/')"
+    assert fresh("servers", "add", "nosy", "--", sys.executable, "-c", asks).code == 0
+    tried = fresh("servers", "test", "nosy")
+    assert tried.code == 1
+    assert "403: Refused by openfang (private)" in tried.out
+    assert "allow_private" in tried.out

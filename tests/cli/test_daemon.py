@@ -237,25 +237,25 @@ def test_the_commands_that_it_prints_work_as_they_stand(
     served: tuple[Cli, Ran], tmp_path: Path
 ) -> None:
     _, ran = served
-    commands = [line.strip() for line in ran.out.partition("Try,")[2].splitlines()[1:]]
-    assert len(commands) == 3
-    outputs = [_shell(command, tmp_path) for command in commands]
-    assert json.loads(outputs[0])["outcome"] == "ok"
-    assert "system_time" in outputs[1]
-    assert "tool_invocation_end" in outputs[2]
+    _, _, commands = ran.out.partition("Try,")[2].partition("\n")
+    _typed(commands, tmp_path)
 
 
-def _shell(command: str, folder: Path) -> str:
+def _typed(commands: str, folder: Path) -> None:
+    """Type them into a shell that knows nothing yet: a call, the log, a call by HTTP."""
     done = subprocess.run(
-        ["sh", "-c", command],
+        ["sh", "-e", "-c", commands],
         capture_output=True,
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder)},
         timeout=SECONDS,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
-    return done.stdout.decode()
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1), done.stderr
+    assert done.stderr.startswith(b"ok | call_")
+    told, _, posted = done.stdout.decode().rstrip().rpartition("\n")
+    assert "tool_invocation_end" in told
+    assert json.loads(posted)["outcome"] == "ok"
 
 
 def test_a_port_that_is_taken_is_named_with_who_has_it_and_ways_out(fresh: Cli) -> None:
@@ -269,8 +269,14 @@ def test_a_port_that_is_taken_is_named_with_who_has_it_and_ways_out(fresh: Cli) 
         assert f"(pid {os.getpid()})" in ran.err
         assert {"--listen", "OPENFANG_LISTEN", "api_listen"} <= set(ran.err.split())
         assert fresh("status", "--json").json["running"] is False
-        with apart(fresh, "--listen", address, "--any-port") as found:
-            assert found["listen_addr"] != address
+        try:
+            ran = fresh("start", "--detach", "--listen", address, "--any-port")
+            _, _, another = read(fresh)["listen_addr"].partition(":")
+        finally:
+            fresh("stop", "--kill")
+    _, _, port = address.partition(":")
+    assert another != port
+    assert f"beware: Port {port} is in use: listening on {another} instead" in ran.err
 
 
 def test_an_address_of_another_machine_is_not_offered_with_another_port(fresh: Cli) -> None:
@@ -310,7 +316,7 @@ def test_a_home_that_is_not_there_or_a_file_that_is_wrong_stops_the_start(
     for options in ((), ("--detach",)):
         ran = fresh("start", *options, env=nowhere)
         assert (ran.code, ran.out) == (1, "")
-        assert "openfang init" in ran.err
+        assert "openfang start --init" in ran.err
     assert not (tmp_path / "nowhere").exists()
     assert "openfang init" in fresh("status", env=nowhere).out
     assert fresh("stop", env=nowhere).code == 0
@@ -391,6 +397,18 @@ def test_a_call_in_flight_is_answered_and_streams_end_before_the_daemon_does(fre
     assert endings(fresh) == ["ok"]
     assert intact(fresh)
     assert fresh.stored("SELECT id FROM processes WHERE ended_at IS NULL") == []
+
+
+def test_a_daemon_that_is_told_to_end_while_it_starts_ends_in_good_order(fresh: Cli) -> None:
+    with fresh.start("start", *ANYWHERE) as process:
+        assert process.stderr
+        _until(process.stderr, "opens")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read().decode()
+        assert process.wait(SECONDS) == 0, said
+    assert "error:" not in said
+    assert not (fresh.home / "daemon.json").exists()
+    assert intact(fresh)
 
 
 @pytest.mark.requirement("C7.13")
@@ -496,12 +514,14 @@ def test_make_run_makes_a_home_and_prints_commands_that_work(tmp_path: Path) -> 
     ) as process:
         assert process.stdout
         _until(process.stdout, "Try,")
-        commands = [process.stdout.readline().decode().strip() for _ in range(3)]
+        commands = ""
+        for line in process.stdout:
+            commands += line.decode()
+            if "Authorization" in commands:
+                break
         try:
-            assert shlex.quote(str(home / "key")) in commands[0]
-            assert json.loads(_shell(commands[0], tmp_path))["outcome"] == "ok"
-            assert "system_time" in _shell(commands[1], tmp_path)
-            assert "tool_invocation_end" in _shell(commands[2], tmp_path)
+            assert shlex.quote(str(home / "key")) in commands
+            _typed(commands, tmp_path)
         finally:
             os.killpg(process.pid, signal.SIGINT)
             process.wait(SECONDS)

@@ -39,7 +39,7 @@ def test_a_wrong_configuration_is_named_by_file_line_and_key(fresh: Cli) -> None
     stopped = fresh("tools", "list")
     assert stopped.code == 1
     assert f"config.toml:{at}: limits.burst" in stopped.err
-    assert "way out: openfang config check" in stopped.err
+    assert "then: openfang config check" in stopped.err
 
 
 @pytest.mark.requirement("C2.1")

@@ -82,7 +82,7 @@ def test_a_tool_that_is_held_back_is_shown_with_what_changed(
     assert f"openfang tools accept {tool.id}" in captured.err
 
 
-def on_a_terminal(openfang: Cli, *arguments: str, columns: int, **env: str) -> str:
+def on_a_terminal(openfang: Cli, *arguments: str, columns: int, code: int = 0, **env: str) -> str:
     ours, theirs = pty.openpty()
     environment = openfang.environment({"COLUMNS": str(columns), "TERM": "xterm-256color", **env})
     running = subprocess.Popen(
@@ -96,7 +96,7 @@ def on_a_terminal(openfang: Cli, *arguments: str, columns: int, **env: str) -> s
     except OSError:  # the other end is closed
         pass
     os.close(ours)
-    assert running.wait(timeout=20) == 0
+    assert running.wait(timeout=20) == code
     return output.decode().replace("\r\n", "\n")
 
 
@@ -155,3 +155,48 @@ def test_a_tools_words_do_not_steer_the_terminal(openfang: Cli) -> None:
     assert "\\x1b]0;gotcha\\x07" in shown
     piped = openfang("tools", "call", "memory_recall", "--args", '{"key": "trap"}')
     assert piped.out == "\x1b]0;gotcha\x07\n"
+
+
+def test_an_error_breaks_between_words_and_its_ways_out_between_commands(openfang: Cli) -> None:
+    words = ("tools", "call", "system_time", "--args", "x")
+    shown = plain(on_a_terminal(openfang, *words, columns=60, code=2)).splitlines()
+    assert shown[:3] == [
+        "error: --args is not valid JSON: unexpected character,",
+        "       expected a JSON value (line 1, column 1).",
+        """way out: an object such as '{"path": "notes.txt"}'""",
+    ]
+    denied = {"OPENFANG_API_KEY": "of_nobody"}
+    shown = plain(on_a_terminal(openfang, "tools", "list", columns=80, code=3, **denied))
+    assert "\n         openfang keys create NAME makes another\n" in shown
+
+
+def test_where_a_shell_does_not_find_the_program_an_error_says_how_it_does(
+    openfang: Cli, tmp_path: Path
+) -> None:
+    words = ("tools", "call", "no_such_tool")
+    nowhere = on_a_terminal(openfang, *words, columns=80, code=3, PATH=str(tmp_path))
+    folder = Path(sys.executable).parent
+    assert nowhere.endswith(
+        "way out: openfang tools list\n"
+        f"first: export PATH={folder}:$PATH\n       export OPENFANG_HOME={openfang.home}\n"
+    )
+    assert "first:" not in on_a_terminal(openfang, *words, columns=80, code=3, PATH=str(folder))
+    assert "first:" not in openfang(*words, env={"PATH": str(tmp_path)}).err
+
+
+def test_a_person_who_starts_the_mcp_server_is_told_what_it_is_for(openfang: Cli) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        openfang.command("mcp"),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=openfang.environment(),
+    ) as running:
+        os.close(theirs)
+        assert running.stderr
+        assert b"openfang connect" in running.stderr.readline()
+        os.close(ours)
+        assert running.stdout
+        assert running.stdout.read() == b""
+    assert openfang.whole("mcp").err == ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import openfang as package
+from openfang.cli.app import _CHAPTERS, _COMMANDS, _GROUPS
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -188,3 +189,16 @@ def test_importing_the_package_imports_none_of_it(openfang: Cli) -> None:
         (sys.executable, "-c", script), capture_output=True, env=openfang.environment(), check=True
     )
     assert done.stdout.decode().strip() == "['openfang.version', 'openfang']"
+
+
+def test_the_help_of_a_command_says_more_than_its_line_in_the_list(openfang: Cli) -> None:
+    listed, alone = openfang("--help").out, openfang("start", "--help").out
+    assert "Ending lets calls in flight finish" in alone
+    assert "Ending lets calls in flight finish" not in listed
+    call = " ".join(openfang("tools", "call", "--help").out.split())
+    assert """openfang tools call file_read --args '{"path": "notes.txt"}'""" in call
+
+
+def test_the_list_of_commands_has_each_of_them_in_one_chapter() -> None:
+    named = [name for names in _CHAPTERS.values() for name in names]
+    assert sorted(named) == sorted({*_COMMANDS, *_GROUPS})

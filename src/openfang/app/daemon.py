@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from openfang.app.build import Parts
     from openfang.app.paths import Home
     from openfang.app.server import Served
+    from openfang.config.models import Config
     from openfang.config.node import Server
 
 ServeApp: TypeAlias = "Callable[[Parts, anyio.Event, Mapping[str, str]], Served]"
@@ -81,8 +82,11 @@ async def run_daemon(
                 await sign_head(parts)
                 raise_file_limit(parts.config.server.connections)
                 listener = await _bound(*parts.config.listen, any_port=wishes.any_port)
-                parts.address = this_daemon(*listener.address).url
-                serving = _Serving(parts, listener, orders, wishes.told)
+                # Read while the socket is open: who is told to end meanwhile closes it at once.
+                daemon = this_daemon(*listener.address)
+                parts.address = daemon.url
+                warnings = _warnings(parts.config, *listener.address)
+                serving = _Serving(parts, listener, daemon, warnings, orders, wishes.told)
                 await serving.run(serve_app(parts, orders.stop, environ))
 
 
@@ -117,6 +121,18 @@ async def _bound(host: str, port: int, *, any_port: bool) -> Listener:
         raise Conflict(
             f"The daemon cannot listen: {error.message}{who}.", way_out=error.way_out
         ) from error
+
+
+def _warnings(config: Config, host: str, port: int) -> list[str]:
+    found = list[str]()
+    _, wished = config.listen
+    if wished not in {0, port}:
+        found.append(f"Port {wished} is in use: listening on {port} instead")
+    if not ipaddress.ip_address(host).is_loopback:
+        found.append(f"Listening on {host} port {port}: other machines can reach it")
+    if not config.auth.require_key:
+        found.append("auth.require_key is false: every program of this machine may call")
+    return found
 
 
 def _limits(server: Server) -> ServerLimits:
@@ -188,12 +204,14 @@ class _Serving:
 
     parts: Parts
     listener: Listener
+    daemon: Daemon
+    warnings: Sequence[str]
     orders: _Orders
     told: Callable[[Daemon, Sequence[str]], None]
 
     async def run(self, served: Served) -> None:
         """Serve until told to end, and until what was begun has ended."""
-        for warning in self._warnings():
+        for warning in self.warnings:
             _log.warning("%s", warning)
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
@@ -217,25 +235,15 @@ class _Serving:
             drain_seconds=self.parts.config.server.drain_secs,
         )
 
-    def _warnings(self) -> list[str]:
-        host, port = self.listener.address
-        found = list[str]()
-        if not ipaddress.ip_address(host).is_loopback:
-            found.append(f"Listening on {host} port {port}: other machines can reach it")
-        if not self.parts.config.auth.require_key:
-            found.append("auth.require_key is false: every program of this machine may call")
-        return found
-
     async def _announce(self, answering: anyio.Event, lines: PrivateServer) -> None:
         await answering.wait()
         await lines.ready.wait()
-        daemon = this_daemon(*self.listener.address)
         try:
-            await until_healthy(daemon.url)
+            await until_healthy(self.daemon.url)
         except HomeError:
             if self.orders.stop.is_set():
                 return
             raise
-        await to_thread.run_sync(write, self.parts.home.path, daemon)
-        _log.info("Serving at %s", daemon.url)
-        self.told(daemon, self._warnings())
+        await to_thread.run_sync(write, self.parts.home.path, self.daemon)
+        _log.info("Serving at %s", self.daemon.url)
+        self.told(self.daemon, self.warnings)

@@ -67,7 +67,8 @@ async def _nobody(parts: Parts, secret: str) -> Unauthenticated:
     await note_refusal(parts, "nobody", "unauthenticated", "an unknown, expired or revoked key")
     return Unauthenticated(
         "The key is not known, has expired or was revoked.",
-        way_out="openfang init if it is the home's own, else: openfang keys create NAME",
+        way_out="look at OPENFANG_API_KEY, if it is set; openfang init mends the home's own; "
+        "openfang keys create NAME makes another",
     )
 
 

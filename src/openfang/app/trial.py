@@ -135,5 +135,8 @@ def _by_hand(error: Exception, *, complained: bool) -> str:
     if isinstance(error, TimeoutError):
         return "try it once more: what it has downloaded so far stays in its own home"
     if complained:
-        return "its last words say why; if it misses a file: fs_read or fs_write in its entry"
+        return (
+            "its last words say why; in its entry, fs_read and fs_write open files to it, "
+            "allow_private addresses of your network"
+        )
     return "start its command by hand, and read what it says"

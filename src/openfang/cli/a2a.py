@@ -107,6 +107,8 @@ def send(
 ) -> int:
     """Send a message to an agent, here or elsewhere, and print its answer.
 
+    For example `openfang a2a send assistant "what time is it?"`.
+
     An agent of this node gets a task, with which a daemon goes on when you stop waiting.
 
     Args:

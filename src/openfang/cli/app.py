@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from openfang.cli.errors import INTERRUPTED, report, report_usage
 from openfang.cli.logs import quiet_logs
@@ -23,6 +23,14 @@ _EXITS = """\
 Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 waits for a person.
 `OPENFANG_HOME` names the home, `OPENFANG_API_KEY` the key, `OPENFANG_LISTEN` the address.
 """
+# How the list of all commands is divided, for somebody who reads it for the first time.
+_CHAPTERS = {
+    "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
+    "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
+    "Agents": ("agents", "chat", "sessions", "a2a"),
+    "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
+    "The node": ("config", "keys", "backup", "restore", "completion"),
+}
 _COMMANDS = {
     "init": ("init:init", "Make the home: configuration, database, first key."),
     "start": ("start:start", "Serve the home over HTTP, here or in the background."),
@@ -159,8 +167,11 @@ _GROUPS = {
 }
 
 
-def build_app() -> App:
-    """Register every command by its path; none is imported before it runs."""
+def build_app(asked: Sequence[str] = ()) -> App:
+    """Register every command by its path; none is imported before it runs.
+
+    The one that is asked for speaks for itself: its own help says more than the list of all.
+    """
     app = App(
         name="openfang",
         help="One governed path between agents, their tools and the world.",
@@ -174,14 +185,26 @@ def build_app() -> App:
         exit_on_error=False,
         suppress_keyboard_interrupt=False,
     )
-    for name, (path, text) in _COMMANDS.items():
-        app.command(f"openfang.cli.{path}", name=name, help=text)
-    for name, (text, commands) in _GROUPS.items():
-        group = App(name=name, help=text)
-        for command, (path, what) in commands.items():
-            group.command(f"openfang.cli.{path}", name=command, help=what)
-        app.command(group)
+    app["--help"].group = app["--version"].group = Group("Options", sort_key=len(_CHAPTERS))
+    for number, (title, names) in enumerate(_CHAPTERS.items()):
+        chapter = Group(title, sort_key=number)
+        for place, name in enumerate(names):
+            _register(app, name, chapter, place, tuple(asked[:2]))
     return app
+
+
+def _register(app: App, name: str, chapter: Group, place: int, asked: tuple[str, ...]) -> None:
+    if name in _COMMANDS:
+        path, text = _COMMANDS[name]
+        said = None if asked[:1] == (name,) else text
+        app.command(f"openfang.cli.{path}", name=name, help=said, group=chapter, sort_key=place)
+        return
+    text, commands = _GROUPS[name]
+    group = App(name=name, help=text, group=chapter, sort_key=place)
+    for command, (path, what) in commands.items():
+        said = None if asked == (name, command) else what
+        group.command(f"openfang.cli.{path}", name=command, help=said)
+    app.command(group)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -219,7 +242,8 @@ def _run(arguments: Sequence[str]) -> int:
     except UnicodeEncodeError:
         return report_usage("The command line is not UTF-8 text.", ())
     try:
-        return build_app()(_in_full(arguments)) or 0
+        full = _in_full(arguments)
+        return build_app(full)(full) or 0
     except CycloptsError as error:
         return report_usage(str(error), error.command_chain or ())
     except OpenFangError as error:

@@ -29,7 +29,10 @@ def call_tool(
     wait: Annotated[float, Parameter(help="Seconds to wait for a person's answer.")] = 0.0,
     as_json: Json = False,
 ) -> int:
-    """Call a tool.
+    """Call a tool: `openfang tools call file_read --args '{"path": "notes.txt"}'`.
+
+    What it takes is shown by `openfang tools show NAME`, how it would be decided by
+    `openfang explain NAME`.
 
     Args:
         name: Its name or its id.

@@ -40,6 +40,8 @@ def chat(
 ) -> int:
     """Talk to an agent. Each line is a message; Ctrl-C stops an answer, Ctrl-D leaves.
 
+    `openfang agents list` names them; `assistant` is there in every new home.
+
     Args:
         agent: Its name.
     """

@@ -53,7 +53,9 @@ _READABLE_BY_OTHERS = 0o044
 class Wish:
     """What is connected, and where that is written."""
 
-    toolset: Annotated[str | None, Parameter(help="Offer this toolset only.")] = None
+    toolset: Annotated[
+        str | None, Parameter(help="Offer this toolset: beside the agents, with `--http` alone.")
+    ] = None
     agent: Annotated[str | None, Parameter(help="Offer this agent's own tools only.")] = None
     http: Annotated[
         bool, Parameter(help="By the daemon's address and a key of its own, not by a command.")
@@ -117,6 +119,8 @@ def connect(
     as_json: Json = False,
 ) -> None:
     """Wire a client to this node: show the change, keep a copy of its file, write.
+
+    `openfang connect cursor --dry-run` only shows it; `--undo` takes it back.
 
     Where nobody can be asked it is only shown, unless `--yes` is given.
 

@@ -15,9 +15,10 @@ from openfang.app.home import init_home
 from openfang.cli.audit import show_events, show_verification
 from openfang.cli.call import summary
 from openfang.cli.explain import show_explanation
-from openfang.cli.output import clean, paint, say
+from openfang.cli.output import clean, folded, paint, say
 from openfang.cli.results import readable
 from openfang.cli.session import run_async
+from openfang.cli.shell import preparation
 from openfang.config.home import find_home
 from openfang.core.calls import Mode
 from openfang.core.errors import CallRefused, OpenFangError, Parked
@@ -66,7 +67,7 @@ async def _refused(session: Session) -> None:
 
 
 async def _asked(session: Session) -> None:
-    _title("ASKS", "a program may run by a frozen spec, or when a person agrees to this very call")
+    _title("ASKS", "a program runs by a frozen spec, or when a person agrees to this call")
     words = {"command": ["echo", f"It is {time.strftime('%H:%M:%S')}, and a person agreed."]}
     parked = await _call(session, "shell_exec", words)
     if isinstance(parked, Parked):
@@ -108,8 +109,8 @@ async def _call(
 
 
 async def _show_error(session: Session, error: OpenFangError) -> None:
-    say(f"    {clean(error.message)}")
-    say(f"    way out: {clean(error.way_out)}")
+    for line in folded(clean(f"{error.message}\nway out: {error.way_out}"), sys.stdout, beside=4):
+        say(f"    {line}")
     last = await session.search(Search(limit=1))
     rule = error.rule if isinstance(error, CallRefused) else error.code
     say(
@@ -124,8 +125,8 @@ def _title(word: str, text: str) -> None:
 def _what_to_try(environ: Mapping[str, str]) -> None:
     home = find_home(environ)
     say("\nTry it yourself:")
-    if "OPENFANG_HOME" not in os.environ:
-        say(f"  export OPENFANG_HOME={home}")
+    for line in preparation(home):
+        say(f"  {line}")
     say("  openfang tools list")
     say("  openfang tools call system_time --json")
     say("""  openfang explain shell_exec --args '{"command": "ls"}'""")

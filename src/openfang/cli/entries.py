@@ -43,6 +43,9 @@ def add(
 ) -> None:
     """Write an MCP server down; it waits until it is enabled.
 
+    For example `openfang servers add time -- uvx mcp-server-time`, or `--url https://...`; then
+    `openfang servers test time` and `openfang servers enable time`.
+
     Args:
         name: What to call it.
         command: The program and its arguments, after `--`.

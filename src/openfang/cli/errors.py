@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from openfang.cli.output import clean, paint, print_json
+from openfang.cli.output import clean, folded, is_terminal, paint, print_json
+from openfang.cli.shell import on_path, preparation
+from openfang.config.home import find_home
 from openfang.core.bodies import failure_body, problem_body
 from openfang.core.errors import CallFailed, CallRefused, OpenFangError, Parked
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 ERROR, USAGE, REFUSED, FAILED, PARKED = 1, 2, 3, 4, 5
 INTERRUPTED = 130
 _BAD_REQUEST = 400
+_ALTERNATIVES = re.compile(r"(?<=[,;]) ")
 
 
 class Usage(OpenFangError):  # noqa: N818 - it reads as what it is
@@ -57,9 +63,28 @@ def report(error: OpenFangError, *, as_json: bool) -> int:
 def _tell(error: OpenFangError) -> None:
     word, colour = ("waits", "yellow") if isinstance(error, Parked) else ("error", "red")
     sys.stdout.flush()
-    print(f"{paint(f'{word}:', colour, sys.stderr)} {clean(error.message)}", file=sys.stderr)
+    message = folded(clean(error.message), sys.stderr, beside=len(word) + 2)
+    _print(word, message, colour)
     if error.way_out:
-        print(f"way out: {clean(error.way_out)}", file=sys.stderr)
+        _print("way out", _clauses(clean(error.way_out)))
+        _tell_first(error.way_out)
+
+
+def _print(label: str, lines: Sequence[str], colour: str = "") -> None:
+    painted = paint(f"{label}:", colour, sys.stderr) if colour else f"{label}:"
+    print(painted, f"\n{'':<{len(label) + 2}}".join(lines), file=sys.stderr)
+
+
+def _clauses(way_out: str) -> list[str]:
+    """Break between alternatives, if at all: a command stays in one line, to be copied."""
+    fits = len(way_out) + len("way out: ") <= get_terminal_size().columns
+    return [way_out] if fits or not is_terminal(sys.stderr) else _ALTERNATIVES.split(way_out)
+
+
+def _tell_first(way_out: str) -> None:
+    """Where a shell would not find `openfang`, say how it does."""
+    if "openfang " in way_out and is_terminal(sys.stderr) and not on_path():
+        _print("first", preparation(find_home(os.environ)))
 
 
 def report_usage(message: str, command: Sequence[str]) -> int:

@@ -28,6 +28,8 @@ def explain(
 ) -> int:
     """Show how a call would be decided, without making it.
 
+    For example `openfang explain shell_exec --args '{"command": "date"}'`.
+
     Exits with 0 when it would run, 3 when it would be refused, 5 when it would wait for a person.
 
     Args:

@@ -7,6 +7,7 @@ import os
 from openfang.app.home import Made, init_home
 from openfang.app.paths import Home
 from openfang.cli.output import fields, say
+from openfang.cli.shell import preparation
 from openfang.config.home import find_home
 
 
@@ -25,6 +26,8 @@ def init() -> None:
         }
     )
     say("\nTry:")
+    for line in preparation(home.path):
+        say(f"  {line}")
     say("  openfang tools list")
     say("  openfang chat assistant")
     say("""  openfang explain shell_exec --args '{"command": "ls"}'""")

@@ -82,7 +82,9 @@ def create(
     scope: Scope = NO_SCOPE,
     as_json: Json = False,
 ) -> None:
-    """Make a key and print its secret, this once.
+    """Make a key and print its secret, this once: `openfang keys create editor --edge mcp`.
+
+    It is granted every tool unless `--tools`, `--toolset` or `--agent` say less.
 
     Args:
         name: What to call it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from openfang.app.mcp_stdio import run_stdio
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OPTIONS = ("--toolset", "--agent")
+_FOR_A_PERSON = """\
+This speaks MCP with a client that starts it: see `openfang connect`. Ctrl-C ends it.
+"""
 
 
 def at_once(arguments: Sequence[str]) -> int | None:
@@ -47,6 +51,8 @@ def mcp(*, toolset: str = "", agent: str = "") -> int:
     """
     if toolset and agent:
         raise _usage("Both --toolset and --agent are given.", "give one of them")
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(_FOR_A_PERSON)
     try:
         run_stdio(os.environ, toolset=toolset, agent=agent)
     except NotFound as error:

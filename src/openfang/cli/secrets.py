@@ -43,6 +43,8 @@ def _state(one: Mapping[str, Any]) -> str:
 def set_secret(name: str, /, *, as_json: Json = False) -> None:
     """Store or replace a secret: its value is read from standard input, or asked for unseen.
 
+    `openfang secrets set GITHUB_TOKEN < token.txt`
+
     Args:
         name: What servers refer to it by: `${NAME}` in their variables and headers.
     """

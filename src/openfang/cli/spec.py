@@ -27,6 +27,8 @@ def freeze(
 ) -> None:
     """Freeze a plan and print its hash: calls that name it may use risky tools.
 
+    `openfang spec freeze plan.md`, then `openfang tools call shell_exec --spec HASH --args ...`
+
     Args:
         file: The plan; `-` is standard input.
     """

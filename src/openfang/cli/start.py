@@ -5,11 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -21,6 +19,7 @@ from openfang.app.discovery import Daemon
 from openfang.app.paths import Home
 from openfang.cli.errors import Usage
 from openfang.cli.output import fields, note, say
+from openfang.cli.shell import preparation
 from openfang.config.home import find_home
 from openfang.core.errors import HomeError
 
@@ -54,7 +53,7 @@ def start(
     if not home.exists:
         raise HomeError(
             f"There is no OpenFang home at {home.path}.",
-            way_out="openfang init, or set OPENFANG_HOME",
+            way_out="openfang start --init, or set OPENFANG_HOME",
         )
     if detach:
         daemon, warnings = start_apart(home.path, os.environ, listen=listen, any_port=any_port)
@@ -108,27 +107,11 @@ def _tell(home: Home, daemon: Daemon, warnings: Sequence[str], more: dict[str, o
 
 
 def examples(home: Home, url: str) -> tuple[str, ...]:
-    """Three commands that work as they stand, in any folder."""
-    ours = " ".join((*_variable(home), quote(_program())))
-    key = f"Bearer $(cat {quote(str(home.key_file))})"
-    body = "-H 'Content-Type: application/json' -d '{}'"
+    """Commands that work as they stand, one after the other, in any folder."""
+    key = f"Authorization: Bearer $(cat {quote(str(home.key_file))})"
     return (
-        f'curl -s {url}/api/tools/system_time/call -H "Authorization: {key}" {body}',
-        f"{ours} tools list",
-        f"{ours} audit tail",
+        *preparation(home.path),
+        "openfang tools call system_time",
+        "openfang audit tail",
+        f'curl -s -X POST {url}/api/tools/system_time/call \\\n    -H "{key}"',
     )
-
-
-def _variable(home: Home) -> tuple[str, ...]:
-    others = {name: value for name, value in os.environ.items() if name != "OPENFANG_HOME"}
-    usual = find_home(others) == home.path
-    return () if usual else (f"OPENFANG_HOME={quote(str(home.path))}",)
-
-
-def _program() -> str:
-    """How a shell starts us: by name where that means us, else by path."""
-    script = Path(sys.executable).with_name("openfang")
-    found = shutil.which("openfang")
-    if found and Path(found).absolute() == script.absolute():
-        return "openfang"
-    return str(script)

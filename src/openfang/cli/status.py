@@ -53,7 +53,8 @@ def _started(text: str) -> str:
 
 
 def _audit(audit: dict[str, Any]) -> str:
-    return f"{audit['records']} records, the last is {audit['hash'][:_SHOWN_HASH]}"
+    records = f"{audit['records']} record{'' if audit['records'] == 1 else 's'}"
+    return f"{records}, the last is {audit['hash'][:_SHOWN_HASH]}"
 
 
 def _config(config: dict[str, Any]) -> str:
@@ -80,7 +81,7 @@ _ROWS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("open questions", "approvals", str),
     ("audit", "audit", _audit),
     ("configuration", "config", _config),
-    ("listeners", "listeners", str),
+    ("event listeners", "listeners", str),
     ("problem", "problem", str),
     ("way out", "way_out", str),
 )

@@ -192,7 +192,8 @@ class _Proxy:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.connections > self.limits.connections:
             self.noted(Refused(rule="too_many"))
-            await _say(writer, 503, f"More than {self.limits.connections} connections at once")
+            most = f"More than {self.limits.connections} connections at once"
+            await _say(writer, 503, "too_many", most)
             return
         asked = Asked(reader)
         target: Target | None = None
@@ -203,12 +204,12 @@ class _Proxy:
                 await self._reach(asked, target, reader, writer)
         except TimeoutError:
             self.noted(Refused(rule="slow"))
-            await _say(writer, 408, "The request took too long")
+            await _say(writer, 408, "slow", "The request took too long")
         except AddressRefused as refusal:
             host, port = (target.host, target.port) if target else ("", 0)
             self.noted(Refused(host=host, port=port, rule=refusal.rule))
             status = 400 if refusal.rule == "malformed" else 403
-            await _say(writer, status, f"{refusal.message} ({refusal.rule})")
+            await _say(writer, status, refusal.rule, f"{refusal.message} ({refusal.rule})")
 
     async def _reach(
         self,
@@ -223,7 +224,8 @@ class _Proxy:
         except OSError as error:
             reason = error.strerror or str(error) or "no answer"
             self.noted(Failed(host=target.host, port=target.port, reason=reason))
-            await _say(writer, 502, f"{target.host} could not be reached: {reason}")
+            text = f"{target.host} could not be reached: {reason}"
+            await _say(writer, 502, "unreachable", text)
             return
         self.noted(Opened(host=target.host, port=target.port, address=address))
         passage = _Passage(self, target)
@@ -361,10 +363,12 @@ async def _streams(
     return await asyncio.open_connection(sock=connection)
 
 
-async def _say(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+async def _say(writer: asyncio.StreamWriter, status: int, rule: str, text: str) -> None:
     body = f"{text}\n".encode()
+    # Most programs show nothing else of an answer than this line.
     head = (
-        f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {status} Refused by openfang ({rule})\r\n"
+        "Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     writer.write(head.encode() + body)
