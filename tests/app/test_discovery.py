@@ -23,7 +23,6 @@ from openfang.app.discovery import (
     Found,
     claimed,
     daemon_of,
-    find_daemon,
     find_daemon_now,
     look,
     only_daemon,
@@ -106,7 +105,7 @@ async def test_a_daemon_that_holds_the_lock_and_answers_is_found(tmp_path: Path)
             version=daemon.version,
             started_at=daemon.started_at,
         )
-        assert await find_daemon(tmp_path) == found
+        assert await look(tmp_path) == found
         assert await to_thread.run_sync(find_daemon_now, tmp_path) == found
         assert await to_thread.run_sync(compat.find_daemon, tmp_path) == found.url
     assert await look(tmp_path) == Absent()
@@ -199,7 +198,7 @@ async def test_a_foreign_or_ailing_server_is_not_taken_for_the_daemon(
 async def test_a_daemon_that_is_asked_too_often_is_still_found(tmp_path: Path) -> None:
     async with only_daemon(tmp_path), answering(b"{}", "429 Too Many Requests") as port:
         await note(tmp_path, this_daemon("127.0.0.1", port))
-        assert await find_daemon(tmp_path) is not None
+        assert isinstance(await look(tmp_path), Found)
 
 
 NO_ROOM = (

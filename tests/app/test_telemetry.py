@@ -13,6 +13,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from openfang.app.counts import BUCKETS
+from openfang.app.exposition import written
 from openfang.app.telemetry import MAX_ROUTES, MAX_RULES, MAX_TOOLS, Readings, Telemetry
 from openfang.core.calls import Call, Caller
 from openfang.core.errors import CallRefused, PolicyViolation, SourceFailed, UnknownTool
@@ -55,7 +56,7 @@ def samples(families: Iterable[Metric]) -> Samples:
 
 
 def scraped(telemetry: Telemetry, accept: str = "") -> Samples:
-    text = telemetry.exposition(accept)[0].decode()
+    text = written(telemetry.snapshot(), accept)[0].decode()
     if accept == OPENMETRICS:
         parse: Callable[[str], Iterable[Metric]] = vars(openmetrics_parser)[PARSE]
         return samples(parse(text))
@@ -268,7 +269,7 @@ def test_the_build_and_the_process_are_told() -> None:
     ],
 )
 def test_the_format_is_the_one_that_is_preferred(accept: str, is_openmetrics: bool) -> None:  # noqa: FBT001 - a parameter
-    text, content_type = Telemetry(Readings()).exposition(accept)
+    text, content_type = written(Telemetry(Readings()).snapshot(), accept)
     if is_openmetrics:
         assert content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
         assert text.endswith(b"# EOF\n")

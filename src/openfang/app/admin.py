@@ -14,7 +14,7 @@ from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
 from openfang.storage.specs import insert_project, insert_spec, spec_hash
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.audit.broker import Statements
     from openfang.core.calls import Caller
     from openfang.core.tools import Tool

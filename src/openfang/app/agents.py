@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.agents import Agents as AgentsConfig
     from openfang.config.manifest_models import Manifest
     from openfang.config.problems import Problem
@@ -213,7 +213,6 @@ class Agents:
             model=_model,
             sessions=self.sessions,
             programs=self.programs,
-            clock=parts.clock,
             safe=self.resuming.is_safe,
             spent=lambda spec: self.sessions.used(self.guests.family(spec)),
             interrupted=self.resuming.interrupted,

@@ -42,7 +42,7 @@ from openfang.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.app.paths import Home
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from openfang.policy.context import NO_WISH, Wish, bind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 ONE_SHOT: Final = "cli"

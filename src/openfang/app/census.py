@@ -15,7 +15,7 @@ from openfang.sources.mcp.health import Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.servers import McpServer
     from openfang.core.calls import Caller
     from openfang.core.tools import Tool

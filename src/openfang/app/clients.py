@@ -8,7 +8,7 @@ from openfang.core.ids import Kind
 from openfang.sources.clients import ClientSource
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
 
 MOST: Final = 1000
 

@@ -31,14 +31,14 @@ from openfang.app.server import build_server
 from openfang.core.errors import Conflict, HomeError
 from openfang.host import holders
 from openfang.host.crowd import Crowd
-from openfang.host.server import Listener, ServerLimits, listen, raise_file_limit, serve_crowd
+from openfang.host.server import Listener, ServerLimits, listen, raise_file_limit, serve
 from openfang.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.app.paths import Home
     from openfang.app.server import Served
     from openfang.config.models import Config
@@ -222,7 +222,7 @@ class _Serving:
         async with beside(partial(self._announce, answering, lines), *watches):
             crowd = Crowd(_limits(self.parts.config.server))
             served.telemetry.reads(http_connections=lambda: len(crowd.connections))
-            await serve_crowd(served.app, self.listener, crowd, stop=stop, ready=answering.set)
+            await serve(served.app, self.listener, crowd, stop=stop, ready=answering.set)
             await lines.ended.wait()
         served.handler.close()
 

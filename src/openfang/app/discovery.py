@@ -112,12 +112,6 @@ def remove(home: Path) -> None:
         (home / FILE).unlink()
 
 
-async def find_daemon(home: Path) -> Found | None:
-    """Find the daemon of a home, if one runs and answers."""
-    found = await look(home)
-    return found if isinstance(found, Found) else None
-
-
 async def daemon_of(home: Path) -> Found | None:
     """Find the daemon to use, or none if the home is free.
 
@@ -138,7 +132,7 @@ async def daemon_of(home: Path) -> Found | None:
 
 
 def find_daemon_now(home: Path) -> Found | None:
-    """Do the same outside of an event loop, or in one that may stand still for two seconds."""
+    """Find the daemon of a home, if one runs and answers. Blocks, for two seconds at most."""
     claim = claimed(home)
     if isinstance(claim, Absent):
         return None

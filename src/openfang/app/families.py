@@ -26,7 +26,7 @@ from openfang.storage.state import MemoryStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.manifest_models import Manifest
     from openfang.core.calls import Call, Caller, Grants
 

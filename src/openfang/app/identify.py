@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from openfang.app.build import Parts
     from openfang.app.callers import Credential
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 _log = logging.getLogger("openfang.identify")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.app.agents import Agents
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Call
 
 

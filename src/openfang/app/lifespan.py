@@ -14,7 +14,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.a2a.peers import Peers
-from openfang.app.build import Parts, build
+from openfang.app.build import build
 from openfang.app.later import Later
 from openfang.app.servers import Servers
 from openfang.audit import notary
@@ -36,6 +36,7 @@ from openfang.storage.state import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
+    from openfang.app.parts import Parts
     from openfang.app.paths import Home
     from openfang.audit.chain import Checkpoint
     from openfang.core.ports import Clock

@@ -18,8 +18,8 @@ from openfang.edges.mcp.handler import Handler
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openfang.app.build import Parts
     from openfang.app.mcp_stdio_reach import Stop
+    from openfang.app.parts import Parts
     from openfang.app.paths import Home
 
 _DRAIN_SECONDS: Final = 5.0

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from openfang.app.build import Parts
     from openfang.app.mcp_stdio_hello import Hello
+    from openfang.app.parts import Parts
     from openfang.edges.mcp.handler import Handler
     from openfang.edges.mcp.ports import Offer, Offers
 

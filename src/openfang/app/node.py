@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from openfang.app.build import Parts
     from openfang.app.doors import Doors
     from openfang.app.events import Feed
+    from openfang.app.parts import Parts
     from openfang.app.reload import Reloader
     from openfang.app.telemetry import Telemetry
     from openfang.core.calls import Caller

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.app.telemetry import Telemetry
     from openfang.config.models import Config
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from openfang.agents.sessions import Interrupted, StoredSessions
     from openfang.agents.source import AgentSource
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core import agents
     from openfang.core.calls import Caller, Context
     from openfang.core.clients import Client

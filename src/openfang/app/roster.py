@@ -10,7 +10,7 @@ from openfang.core.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 _INSIDERS: Final = (Role.AUDITOR, Role.ADMIN)

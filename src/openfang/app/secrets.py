@@ -17,7 +17,7 @@ from openfang.core.errors import Conflict, HomeError, NotFound, Rejected
 from openfang.core.events import SECRET_CHANGED, Record
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.app.servers import Servers
     from openfang.core.calls import Caller
 

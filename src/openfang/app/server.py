@@ -11,9 +11,9 @@ import anyio
 
 from openfang.app.a2a.house import NodeHouse
 from openfang.app.a2a.watching import watch_over
-from openfang.app.build import quota_of
 from openfang.app.doors import Doors, RightKeys
 from openfang.app.events import Feed
+from openfang.app.limits import quota_of
 from openfang.app.logs import dropped_lines
 from openfang.app.node import ServedNode
 from openfang.app.offering.offers import Offers
@@ -30,7 +30,7 @@ from openfang.storage.log import last_checkpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.audit.broker import Broker
     from openfang.config.models import Config
     from openfang.policy.approvals import Approvals

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.app.build import Parts
     from openfang.app.confine import Confiner, Prepared
+    from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.config.servers import McpServer
     from openfang.host.machine import Layer

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from pathlib import Path
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.sessions import SessionSummary
 

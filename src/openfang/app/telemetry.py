@@ -147,12 +147,11 @@ class Telemetry:
         since = at if success or known is None else known.in_force_since
         self._reload = Reload(success=success, in_force_since=since)
 
-    def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Write everything in the format that `accept` prefers, and name its content type."""
-        return _written(self.snapshot(), accept)
-
     async def scrape(self, accept: str) -> tuple[bytes, str]:
-        """Do the same, but write in a thread: it takes a while if many tools were called."""
+        """Write everything in the format that `accept` prefers, and name its content type.
+
+        It is written in a thread: that takes a while if many tools were called.
+        """
         return await to_thread.run_sync(_written, self.snapshot(), accept)
 
     def snapshot(self) -> Snapshot:

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from openfang.app.build import Parts
     from openfang.app.editing import Change
+    from openfang.app.parts import Parts
     from openfang.app.servers import Servers
     from openfang.config.models import Config
     from openfang.config.servers import McpServer
     from openfang.core.calls import Caller
 
-ACTS: Final = ("restart", "enable", "disable")
 SIGNING: Final = ("login", "logout")
 
 

@@ -14,7 +14,7 @@ from openfang.storage.log import checkpoints, rows
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
 
 
 def verify(parts: Parts) -> Verification:

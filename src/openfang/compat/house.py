@@ -12,7 +12,7 @@ from openfang.core.errors import HomeError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 

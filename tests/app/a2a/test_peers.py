@@ -386,6 +386,16 @@ async def test_a_peer_that_is_away_is_looked_for_until_it_is_there(tmp_path: Pat
         assert (await app.call("a2a:late", message="x")).text == "X"
 
 
+@pytest.mark.requirement("C3.9")
+async def test_a_peer_at_a_private_address_is_reached_only_if_it_is_said(tmp_path: Path) -> None:
+    async with sdk_peer() as served:
+        closed = entry("echo", served.url).replace("allow_private = true\n", "")
+        async with peered(tmp_path, config(closed)) as (_, peers):
+            assert state(peers) == "unreachable"
+            assert "allow_private" in peers.find("echo").state.error
+    assert served.hits == []
+
+
 async def test_a_known_peer_is_a_tool_at_once_after_a_restart(tmp_path: Path) -> None:
     async with sdk_peer() as served:
         text = config(entry("echo", served.url))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 
     from openfang.app.agents import Agents
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.clients import Client
     from openfang.core.progress import Listener

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from openfang.agents.spec import AgentSpec
     from openfang.app.a2a.signing import Signer
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.trace import Chain
     from openfang.registry.snapshot import Snapshot

@@ -11,7 +11,7 @@ from openfang.core.results import Result, error_result, text_result
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Admitted, Caller
     from openfang.core.tasks import Task
     from openfang.storage.tasks import TaskHead

@@ -25,7 +25,7 @@ from openfang.storage.peers import KeptPeer, keep
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.peers import ExternalAgent
     from openfang.registry.rules import Rules
     from openfang.sources.a2a.card import Card

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.config.peers import ExternalAgent
     from openfang.registry.rules import Rules

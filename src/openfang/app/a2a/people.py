@@ -16,7 +16,7 @@ from openfang.safety.urls import without_user
 
 if TYPE_CHECKING:
     from openfang.app.a2a.peer import PeerState
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 _INSIDERS: Final = (Role.AUDITOR, Role.ADMIN)

@@ -10,7 +10,7 @@ from openfang.edges.a2a.notifying import write_notice
 
 if TYPE_CHECKING:
     from openfang.app.a2a.house import NodeHouse
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
 
 
 async def watch_over(parts: Parts, house: NodeHouse) -> None:

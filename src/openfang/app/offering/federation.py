@@ -12,8 +12,8 @@ from openfang.policy.grants import can_see
 from openfang.sources.mcp.abilities import PROMPT, READ
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
     from openfang.app.offering.terms import Terms
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.edges.mcp.ports import Place
     from openfang.sources.mcp.source import McpSource

@@ -11,7 +11,7 @@ from openfang.core.calls import Caller, Grants
 from openfang.policy.selection import AGENTS
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.edges.mcp.ports import Place
 
 ANYBODY: Final = Caller(id="local-mcp", grants=Grants(tools=("*",)), projects=(DEFAULT_PROJECT,))

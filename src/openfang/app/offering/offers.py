@@ -19,8 +19,8 @@ from openfang.core.ids import Kind
 from openfang.edges.mcp.ports import Place
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
     from openfang.app.offering.terms import Terms
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.trace import Chain
 

@@ -15,8 +15,8 @@ from openfang.sources.mcp.abilities import COMPLETE, OPERATIONS, PROMPT, SUBSCRI
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from openfang.app.build import Parts
     from openfang.app.offering.terms import Terms
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 _SPECIAL: Final = re.compile(r"[*?\[]")

@@ -13,7 +13,7 @@ from openfang.policy.grants import can_see
 from openfang.policy.selection import AGENTS
 
 if TYPE_CHECKING:
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
 
 _SECONDS: Final = 5.0

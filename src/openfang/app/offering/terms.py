@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from openfang.agents.spec import AgentSpec
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.config.tools import Toolset
     from openfang.core.calls import Caller, Within

@@ -14,8 +14,8 @@ from openfang.policy.selection import plugin_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.build import Parts
     from openfang.app.offering.terms import Terms
+    from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.edges.mcp.ports import Offered, Place
     from openfang.registry.snapshot import Snapshot

@@ -12,7 +12,7 @@ from openfang.core.news import Listed, Updated
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
 
-    from openfang.app.build import Parts
+    from openfang.app.parts import Parts
     from openfang.core.events import ToolsChanged
     from openfang.core.news import Hearer, News
 

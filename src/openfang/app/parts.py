@@ -1,0 +1,131 @@
+"""The house, put together: everything by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from anyio import Lock
+
+from openfang.app.news import News
+from openfang.core.events import TOOL_HELD, Record
+from openfang.safety.urls import without_user
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio import CapacityLimiter
+
+    from openfang.app.a2a.peers import Peers
+    from openfang.app.a2a.push import Pushes
+    from openfang.app.callers import Callers
+    from openfang.app.issuer import TrustedIssuer
+    from openfang.app.later import Later
+    from openfang.app.paths import Home
+    from openfang.app.servers import Servers
+    from openfang.app.sinks import Sinks
+    from openfang.app.stores import Backlog
+    from openfang.app.timers import Timers
+    from openfang.audit.broker import Broker
+    from openfang.config.models import Config
+    from openfang.core.calls import Call
+    from openfang.core.decisions import Deny
+    from openfang.core.ids import Kind
+    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.results import Result
+    from openfang.host.secrets import MasterKey, SecretStore
+    from openfang.pipeline.catalog import Catalog
+    from openfang.pipeline.invoke import Pipeline
+    from openfang.pipeline.tasks.service import TaskService
+    from openfang.policy.approvals import Approvals
+    from openfang.registry.pins import Changed
+    from openfang.registry.registry import Registry
+    from openfang.safety.redact import Redactor
+    from openfang.storage.database import Database
+    from openfang.storage.keys import KeyStore
+    from openfang.storage.specs import SpecStore
+    from openfang.storage.state import BlobStore
+    from openfang.storage.writer import Writer
+
+
+def _uncounted(rule: str) -> None:
+    """Nobody counts refusals outside of a daemon."""
+    del rule
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts:
+    """Everything that was put together, by name. Only a new configuration changes any of it."""
+
+    home: Home
+    config: Config
+    clock: Clock
+    database: Database
+    writer: Writer
+    master: MasterKey
+    secrets: SecretStore
+    redactor: Redactor
+    broker: Broker
+    keys: KeyStore
+    callers: Callers
+    issuer: TrustedIssuer
+    specs: SpecStore
+    blobs: BlobStore
+    approvals: Approvals
+    registry: Registry
+    catalog: Catalog
+    pipeline: Pipeline
+    sources: dict[tuple[Kind, str], ToolSource]
+    checks: dict[str, Callable[[Call], Deny | None]]
+    sinks: Sinks
+    readers: CapacityLimiter
+    backlog: Backlog
+    tasks: TaskService
+    pushes: Pushes
+    timers: Timers
+    address: str = ""
+    ending: bool = False
+    changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time
+    news: News = field(default_factory=News)
+    servers: Servers | None = None
+    agents: Later | None = None
+    peers: Peers | None = None
+    turned_away: Callable[[str], None] = _uncounted
+
+    @property
+    def reached_at(self) -> str:
+        """The address under which others reach the node, without a slash at its end."""
+        url = self.config.public_url
+        if url is not None:
+            return without_user(url)
+        return self.address or "http://{}:{}".format(*self.config.listen)
+
+    def invoke(self, call: Call) -> Awaitable[Result]:
+        """Take a call through the one path."""
+        return self.pipeline.invoke(call)
+
+    def add(self, kind: Kind, source: ToolSource) -> None:
+        """Take a source in: its tools are listed, and its calls reach it."""
+        self.sources[kind, source.name] = source
+        known = self.registry.snapshot.held
+        self.registry.refresh(f"{kind.value}:{source.name}", source)
+        held = self.registry.snapshot.held
+        records = [_held(tool, held[tool]) for tool in held if tool not in known]
+        if records:
+            self.backlog.add(self.broker.unit(records))
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Let a source go: its tools are listed no longer."""
+        self.sources.pop((kind, name), None)
+        self.registry.replace_source(f"{kind.value}:{name}", ())
+
+    def close(self) -> None:
+        """Give every file back."""
+        self.writer.close()
+        self.broker.process.release()
+        self.database.close()
+
+
+def _held(tool: str, change: Changed) -> Record:
+    payload = {"was": change.pin.digest, "now": change.digest, "diff": change.diff}
+    return Record(event=TOOL_HELD, level="warning", payload=payload, context={"tool": tool})
