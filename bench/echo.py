@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from openfang.host.crowd import Crowd
 from openfang.host.server import ServerLimits, listen, serve
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ async def main() -> None:
     def ready() -> None:
         print(listener.address[1], flush=True)
 
-    await serve(echo, listener, ServerLimits(), stop=anyio.Event(), ready=ready)
+    await serve(echo, listener, Crowd(ServerLimits()), stop=anyio.Event(), ready=ready)
 
 
 if __name__ == "__main__":

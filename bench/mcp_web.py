@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import orjson
 
+from openfang.host.crowd import Crowd
 from openfang.host.server import ServerLimits, listen, serve
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def main() -> None:
     def ready() -> None:
         print(listener.address[1], flush=True)
 
-    await serve(answer, listener, ServerLimits(), stop=anyio.Event(), ready=ready)
+    await serve(answer, listener, Crowd(ServerLimits()), stop=anyio.Event(), ready=ready)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ def interrupted(
     return Interrupted(
         run=run,
         session=session,
-        name="default",
         agent="assistant",
         caller=app.caller.id,
         labels=Labels.NONE,

@@ -205,11 +205,7 @@ async def test_what_a_killed_process_was_at_goes_on_without_repeating_anything(
 ) -> None:
     await to_thread.run_sync(killed, folder)
     found = await sessions.interrupted()
-    assert [(one.run, one.name) for one in found] == [
-        ("r0", "talk 0"),
-        ("r1", "talk 1"),
-        ("r2", "talk 2"),
-    ]
+    assert [one.run for one in found] == ["r0", "r1", "r2"]
     one = found[0]
     assert (one.agent, one.caller, one.labels) == ("assistant", "key:me", Labels.USER_INPUT)
     assert [turn.speaker.value for turn in one.turns] == ["user", "agent", "tool"]
@@ -230,10 +226,10 @@ async def test_a_run_goes_on_behind_what_was_said_before_it(
 ) -> None:
     await exchange(sessions, 1, name="talk 1")
     await to_thread.run_sync(killed, folder)
-    found = {one.name: one for one in await sessions.interrupted()}
-    talk = await sessions.reopen(found["talk 1"], most=20)
+    found = {one.run: one for one in await sessions.interrupted()}
+    talk = await sessions.reopen(found["r1"], most=20)
     assert [one.text for one in talk.history] == ["question 1", "answer 1"]
-    assert found["talk 1"].turns[0].text == "three, please"
+    assert found["r1"].turns[0].text == "three, please"
 
 
 async def test_two_processes_never_take_over_the_same_run(folder: Path) -> None:

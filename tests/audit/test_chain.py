@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,12 +14,12 @@ from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfang.app.build import Parts, build
+from openfang.app.build import build
 from openfang.app.home import init_home
 from openfang.app.lifespan import open_app
 from openfang.app.paths import Home
 from openfang.app.verify import Verification, verify
-from openfang.audit.chain import digest
+from openfang.audit.chain import Checkpoint, Verifier, digest
 from openfang.core.events import AuditEvent, Record
 from openfang.storage.log import rows
 from openfang.testing import open_test_app
@@ -27,6 +27,8 @@ from openfang.testing import open_test_app
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from openfang.app.parts import Parts
 
 pytestmark = pytest.mark.requirement("C13.2", "C13.1")
 
@@ -239,6 +241,27 @@ async def test_checkpoints_that_are_gone_from_both_places_are_missed(tmp_path: P
     await to_thread.run_sync(log.execute, "DELETE FROM checkpoints")
     await to_thread.run_sync(log.checkpoints.unlink)
     assert await to_thread.run_sync(log.kinds) == {"no_checkpoint"}
+
+
+def test_of_two_checkpoints_that_contradict_one_is_a_lie() -> None:
+    point = Checkpoint(node="n", seq=3, at=1, hash=bytes(32), signer="s")
+    assert Verifier([point, replace(point, at=2)]).findings == []
+    (found,) = Verifier([point, replace(point, hash=b"x" * 32)]).findings
+    assert (found.kind, found.node, found.seq) == ("rewritten", "n", 3)
+
+
+def test_every_field_of_a_checkpoint_is_signed() -> None:
+    point = Checkpoint(node="n", seq=3, at=1, hash=bytes(32), signer="s")
+    others = [
+        replace(point, node="m"),
+        replace(point, seq=4),
+        replace(point, at=2),
+        replace(point, hash=b"x" * 32),
+        replace(point, signer="t"),
+        replace(point, node="n3", seq=0),
+    ]
+    assert len({one.message for one in (point, *others)}) == len(others) + 1
+    assert replace(point, signature=b"x").message == point.message
 
 
 words = st.text(max_size=20)

@@ -16,7 +16,6 @@ OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 TOPICS = frozenset(
     {
-        "a2a",
         "nodes",
         "webhook",
     }
@@ -78,10 +77,13 @@ _A2A_SERVED = {
     "publish": "test_the_operator_publishes_more_cards",
     "require_chain": "test_the_operator_demands_that_chains_are_told",
 }
-_A2A_KEYS = (
-    "max_tasks", "external_agents[].name", "external_agents[].url", "external_agents[].auth", "external_agents[].allow_private",
-    "external_agents[].trust", "push.allow_private",
-)  # fmt: skip
+_PEER_KEYS = {
+    "name": "test_a_peer_of_the_configuration_is_a_tool",
+    "url": "test_a_peer_of_the_configuration_is_a_tool",
+    "auth": "test_credentials_are_expanded_and_one_that_is_missing_is_the_peers_fault_alone",
+    "allow_private": "test_a_peer_at_a_private_address_is_reached_only_if_it_is_said",
+    "trust": "test_a_peer_of_low_trust_asks_a_person",
+}
 _TOOLSET_KEYS = {
     "servers": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
     "tools": "test_places.py::test_a_toolset_offers_its_servers_tools_and_agents_and_nothing_else",
@@ -106,7 +108,12 @@ BEHAVIOUR: dict[str, str] = {
     "mcp_servers[].transport.oauth.redirect_port": "tests/cli/test_login.py::test_a_sign_in_comes_back_to_the_port_that_the_operator_says",
     "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
     "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
-    **{f"a2a.{key}": "open: a2a" for key in _A2A_KEYS},
+    **{
+        f"a2a.external_agents[].{key}": f"tests/app/a2a/test_peers.py::{one}"
+        for key, one in _PEER_KEYS.items()
+    },
+    "a2a.push.allow_private": "tests/app/a2a/test_push.py::test_the_inside_is_no_target_unless_the_operator_says_so",
+    "a2a.max_tasks": "tests/faults/test_tasks_bounds.py::test_the_oldest_finished_task_goes_first_and_one_that_is_under_way_never",
     **{f"a2a.{key}": f"tests/edges/a2a/test_edge.py::{one}" for key, one in _A2A_SERVED.items()},
     **{f"nodes[].{key}": "open: nodes" for key in ("name", "url", "public_key", "allow_private")},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",

@@ -9,6 +9,7 @@ import pytest
 from tests.config.behaviour import BEHAVIOUR, TOPICS
 
 from openfang.config.schema import settings
+from openfang.config.unserved import UNSERVED_BY_NODE
 
 pytestmark = pytest.mark.requirement("C2.8")
 
@@ -30,6 +31,12 @@ def test_the_table_names_a_test_that_exists_or_a_part_to_come(key: str, test: st
     tree = ast.parse((ROOT / file).read_text("utf-8"))
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     assert name in {node.name for node in ast.walk(tree) if isinstance(node, functions)}, key
+
+
+def test_the_keys_of_parts_to_come_are_those_that_a_check_warns_of() -> None:
+    to_come = {key for key, test in BEHAVIOUR.items() if test.startswith("open: ")}
+    warned = {key for key in LEAVES if key.replace("[]", "").startswith(UNSERVED_BY_NODE)}
+    assert warned == to_come
 
 
 def test_no_part_to_come_is_named_in_vain() -> None:

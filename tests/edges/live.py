@@ -19,7 +19,7 @@ from openfang.app.lifespan import beside
 from openfang.app.server import build_server
 from openfang.core.wire import read_key
 from openfang.host.crowd import Crowd
-from openfang.host.server import ServerLimits, listen, serve_crowd
+from openfang.host.server import ServerLimits, listen, serve
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ async def live(
         served.telemetry.reads(http_connections=lambda: len(crowd.connections))
 
         async def run() -> None:
-            await serve_crowd(served.app, listener, crowd, stop=stop, ready=ready.set)
+            await serve(served.app, listener, crowd, stop=stop, ready=ready.set)
             ended.set()
 
         await stack.enter_async_context(beside(run, *served.watches))

@@ -106,6 +106,13 @@ def test_the_number_of_keys_is_bounded() -> None:
     assert breakers.size == 10
 
 
+def test_the_key_that_failed_longest_ago_is_forgotten_first() -> None:
+    breakers = Breakers(capacity=2)
+    for key in "abac":
+        breakers.failed(key, "x", 0.0)
+    assert [breakers.state(key) for key in "abc"] == [Closed(2), CLOSED, Closed(1)]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     moves=st.lists(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from openfang.core.ids import Kind
 from openfang.core.tools import Tool
@@ -150,7 +152,7 @@ def test_thirty_calls_without_progress_end_the_run() -> None:
         assert not isinstance(verdict, Block)
     verdict = run.call(argument="new", result="new")
     assert isinstance(verdict, Block)
-    assert (verdict.rule, verdict.ends_run) == ("no_progress", True)
+    assert verdict.rule == "no_progress"
     assert word(run.call(argument="newer", result="newer")) == "no_progress"
 
 
@@ -209,7 +211,8 @@ def test_thresholds_are_configuration() -> None:
 def test_a_block_says_what_to_do_instead() -> None:
     run = Run()
     blocks = [verdict for verdict in (run.call() for _ in range(40)) if isinstance(verdict, Block)]
-    assert all("answer with what you have" in block.text or block.ends_run for block in blocks)
+    rest = [block for block in blocks if "answer with what you have" not in block.text]
+    assert {block.rule for block in rest} == {"no_progress"}
 
 
 @pytest.mark.requirement("C10.4")
@@ -222,6 +225,42 @@ def test_looking_counts_nothing_and_says_what_would_happen() -> None:
     for _ in range(3):
         assert word(run.loops.look("run", ECHO, key)) == "identical_calls"
     assert word(run.call(result=None)) == "identical_calls"
+
+
+@pytest.mark.requirement("C10.4")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["x", "y", None])), max_size=40))
+def test_looking_always_says_what_the_call_then_hears(steps: list[tuple[str, str | None]]) -> None:
+    run = Run()
+    for argument, result in steps:
+        tool = STATUS if argument == "C" else ECHO
+        looked = run.loops.look("run", tool, call_key(tool.id, argument.encode()))
+        assert run.call(argument, result, tool) == looked
+
+
+@pytest.mark.requirement("C10.3")
+def test_a_block_alone_does_not_end_the_run() -> None:
+    run = Run()
+    verdicts = [run.call(result=None) for _ in range(6)]
+    assert sum(isinstance(verdict, Block) for verdict in verdicts) == 2
+    assert word(run.call(argument="other", result="new")) == "pass"
+
+
+@pytest.mark.requirement("C10.2")
+def test_what_is_repeated_is_remembered_whatever_else_happens_in_between() -> None:
+    run, words = Run(), list[str]()
+    for turn in range(5):
+        words.append(word(run.call(argument="again", result=None)))
+        for other in range(40):
+            run.call(argument=f"{turn}/{other}", result=f"{turn}/{other}")
+    assert words == ["pass", "pass", "warn", "warn", "identical_calls"]
+
+
+@pytest.mark.requirement("C10.1")
+def test_the_run_that_rested_longest_is_forgotten_first() -> None:
+    loops = Loops(LoopLimits(runs=2))
+    words = [word(Run(loops, name).call(result=None)) for name in "abacab"]
+    assert words == ["pass"] * 4 + ["warn", "pass"]
 
 
 @pytest.mark.requirement("C10.1")
@@ -237,10 +276,9 @@ def test_runs_and_what_is_kept_of_each_are_bounded() -> None:
     assert (len(kept.history), len(kept.series), len(kept.results)) == (30, 64, 128)
 
 
-@pytest.mark.requirement("C10.1")
-def test_a_run_that_was_ended_by_its_owner_is_forgotten() -> None:
+@pytest.mark.requirement("C2.9", "C10.4")
+def test_other_thresholds_count_at_once_and_what_was_counted_stays() -> None:
     run = Run()
-    for _ in range(10):
-        run.call()
-    run.loops.end_run("run")
-    assert run.call() == PASS
+    assert [word(run.call(result=None)) for _ in range(2)] == ["pass", "pass"]
+    run.loops.configure(LoopLimits(block_calls=3))
+    assert word(run.call(result=None)) == "identical_calls"

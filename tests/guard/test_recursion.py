@@ -10,6 +10,7 @@ from openfang.core.calls import Call, Caller
 from openfang.core.ids import Kind
 from openfang.core.tools import Tool
 from openfang.core.trace import Chain, new_chain, read_chain
+from openfang.guard.breaker import BreakerLimits
 from openfang.guard.recursion import RUN_RESTS, ChainLimits, Chains, ChainState, Trip, check
 
 LIMITS = ChainLimits()
@@ -44,8 +45,9 @@ def test_depth_five_runs_and_six_is_refused(tool: Tool) -> None:
         assert check(at_depth(depth), tool, ChainState(), LIMITS, 0.0) is None
     trip = check(at_depth(6), tool, ChainState(), LIMITS, 0.0)
     assert trip is not None
-    assert (trip.rule, trip.depth) == ("recursion_limit", 6)
-    assert trip.path == ("agent:0", "agent:1", "agent:2", "agent:3", "agent:4", tool.id)
+    assert trip.rule == "recursion_limit"
+    path = f"agent:0 -> agent:1 -> agent:2 -> agent:3 -> agent:4 -> {tool.id}"
+    assert f"call 6 in a row ({path})" in trip.text
     assert "answer by yourself" in trip.text
 
 
@@ -259,3 +261,20 @@ def test_a_run_that_has_rested_begins_to_count_anew() -> None:
         if trip is None:
             chains.leave(call)
     assert trips == [None, None, "run_budget", "run_budget", None]
+
+
+@pytest.mark.requirement("C2.9", "C8.3")
+def test_other_limits_count_at_once_and_what_was_counted_stays() -> None:
+    chains, tool = Chains(), plain()
+    for _ in range(2):
+        assert chains.enter(call_of(tool, run="run"), tool, 0.0) is None
+    chains.reenter(frozenset({"agent:a"}))
+    chains.configure(ChainLimits(tool_calls=2, edge=BreakerLimits(failures=1, rest=5.0)))
+    assert rule(chains.enter(call_of(tool, run="run"), tool, 0.0)) == "run_budget"
+    again = call_of(agent("a"), chain=new_chain().deeper("agent:a"))
+    assert chains.enter(again, agent("a"), 0.0) is None
+    deep = call_of(agent("b"), chain=at_depth(6))
+    assert rule(chains.enter(deep, agent("b"), 0.0)) == "recursion_limit"
+    opened = chains.look(deep, agent("b"), 1.0)
+    assert opened is not None
+    assert (opened.rule, opened.retry_after) == ("recursion_breaker", 4.0)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(root: Path) -> Iterator[Folder]:
-    with Folder(root) as folder:
+    with closing(Folder(root)) as folder:
         yield folder
 
 
@@ -72,7 +72,7 @@ def test_a_reader_sees_the_old_or_the_new_file_and_nothing_between(
     stop = threading.Event()
 
     def write() -> None:
-        with Folder(root) as own:
+        with closing(Folder(root)) as own:
             for letter in (b"b", b"a") * 100:
                 own.write("f", letter * 100_000)
         stop.set()
@@ -147,7 +147,7 @@ def test_a_root_that_is_itself_a_symlink_is_the_operators_choice(root: Path) -> 
     (root / "f").write_bytes(b"x")
     link = root.parent / "link"
     link.symlink_to(root)
-    with Folder(link) as folder:
+    with closing(Folder(link)) as folder:
         assert folder.read("f", limit=1) == b"x"
 
 

@@ -24,6 +24,7 @@ from tests.host.wire import (
     stream,
 )
 
+from openfang.host.crowd import Crowd
 from openfang.host.server import ServerLimits, listen, serve
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ async def test_it_serves_until_it_is_told_to_stop(host: str) -> None:
     listener = listen(host, 0)
     port = listener.address[1]
     stop, ready = anyio.Event(), anyio.Event()
-    run = partial(serve, Echo(), listener, ServerLimits(), stop=stop, ready=ready.set)
+    run = partial(serve, Echo(), listener, Crowd(ServerLimits()), stop=stop, ready=ready.set)
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:

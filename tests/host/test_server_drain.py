@@ -22,6 +22,7 @@ from tests.host.wire import (
     stream,
 )
 
+from openfang.host.crowd import Crowd
 from openfang.host.server import ServerLimits, listen, serve
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ async def test_a_cancelled_server_leaves_nothing_running() -> None:
 
     async def run() -> None:
         with scope:
-            await serve(app, listener, ServerLimits(), stop=anyio.Event(), ready=ready.set)
+            await serve(app, listener, Crowd(ServerLimits()), stop=anyio.Event(), ready=ready.set)
         ended.set()
 
     with anyio.fail_after(10):

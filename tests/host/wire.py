@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from openfang.host.crowd import Crowd
-from openfang.host.server import Listener, ServerLimits, listen, serve_crowd
+from openfang.host.server import Listener, ServerLimits, listen, serve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -72,7 +72,7 @@ async def serving(
 
 
 async def _run(app: ASGIApp, running: Serving, ready: anyio.Event) -> None:
-    await serve_crowd(app, running.listener, running.crowd, stop=running.stop, ready=ready.set)
+    await serve(app, running.listener, running.crowd, stop=running.stop, ready=ready.set)
     running.ended.set()
 
 

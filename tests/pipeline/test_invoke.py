@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from openfang.core.calls import EVERYTHING, Admitted, Call, Caller, Grants
+from openfang.core.calls import EVERYTHING, Admitted, Bounds, Call, Caller, Grants
 from openfang.core.errors import (
     CallTimedOut,
     FlowRefused,
@@ -24,11 +24,11 @@ from openfang.core.events import AuditEvent
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
-from openfang.core.tools import Effect, Risk, Sink
-from openfang.core.trace import read_chain
+from openfang.core.tools import Effect, Risk, Sink, Tool
+from openfang.core.trace import CURRENT_TRACE, new_chain, read_chain
 from openfang.policy.context import Wish
 from openfang.storage.log import rows
-from openfang.testing import OpenApp, TableSource, open_test_app
+from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -414,3 +414,54 @@ async def test_what_a_caller_says_of_its_task_is_redacted_too(app: OpenApp) -> N
     text = str([(event.task_id, event.payload, event.context) for event in await events(app)])
     assert secret not in text
     assert "task [redacted:" in text
+
+
+@pytest.mark.requirement("C7.11")
+@pytest.mark.parametrize(
+    ("facts", "own", "left", "seconds"),
+    [
+        ({}, None, None, 60.0),
+        ({"timeout": 90.0}, None, None, 90.0),
+        ({"timeout": 5.0}, None, 3.0, 3.0),
+        ({"timeout": 5.0}, None, 7.0, 5.0),
+        ({"timeout": 5.0}, 2.0, 3.0, 2.0),
+        ({"timeout": 5.0}, 4.0, 3.0, 3.0),
+        ({}, None, -1.0, 0.0),
+        ({"hands_on": True}, 2.0, None, 60.0),
+        ({"kind": Kind.CLIENT}, 2.0, None, 60.0),
+        ({"kind": Kind.AGENT, "timeout": 5.0}, 2.0, None, float("inf")),
+        ({"kind": Kind.AGENT, "timeout": 5.0}, 2.0, 30.0, 30.0),
+    ],
+)
+async def test_a_call_has_the_least_of_all_the_times_that_bound_it(
+    tmp_path: Path,
+    facts: dict[str, Any],
+    own: float | None,
+    left: float | None,
+    seconds: float,
+) -> None:
+    clock = ManualClock()
+    tool = replace(Tool(id="mcp:demo:act", kind=Kind.MCP, source="demo", name="act"), **facts)
+    async with open_test_app(tmp_path / "home", clock=clock) as app:
+        deadline = None if left is None else clock.monotonic() + left
+        call = Call(
+            tool=tool.id,
+            caller=Caller(id="agent:a", bounds=Bounds(tool_seconds=own)),
+            chain=replace(new_chain(), deadline=deadline),
+        )
+        assert app.parts.pipeline._timeout(tool, call) == seconds
+
+
+@pytest.mark.requirement("C14.2")
+async def test_what_a_call_logs_is_logged_under_its_trace(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def looks(_: Mapping[str, Any]) -> str:
+        seen.append(CURRENT_TRACE.get())
+        return "looked"
+
+    looking = TableSource(Kind.MCP, "demo", {"looks": (HARMLESS, looks)})
+    async with open_test_app(tmp_path / "home", sources=[looking]) as app:
+        call = app.make("mcp:demo:looks", {})
+        await app.invoke(call)
+    assert seen == [call.chain.trace_id]

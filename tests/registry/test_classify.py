@@ -325,6 +325,13 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     assert "child.url" in targets_of(loop).places
 
 
+@pytest.mark.requirement("C9.2")
+@pytest.mark.parametrize("reference", ["#/$defs/a~1~0b", "#/%24defs/a~1%7E0b"])
+def test_a_reference_is_followed_however_it_is_written(reference: str) -> None:
+    wanted = schema(body={"$ref": reference}) | {"$defs": {"a/~b": schema(href={})}}
+    assert targets_of(wanted).places == ("body.href",)
+
+
 def test_a_schema_too_large_to_read_makes_the_tool_unknown() -> None:
     branches = [{"$ref": "#"} for _ in range(50)]
     found = verdict("get_item", input_schema={"anyOf": branches})

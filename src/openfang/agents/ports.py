@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec, Mind
     from openfang.core.agents import Ended, Message, Model, Usage, Wish
     from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.labels import Labels
-    from openfang.core.ports import Clock
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.tools import Tool
@@ -66,10 +65,6 @@ class Sessions(Protocol):
 
         `Busy` while another process has a run there.
         """
-        ...
-
-    def used(self, agents: Collection[str]) -> Usage:
-        """Add up what these agents have used in the last hour."""
         ...
 
     async def said(self, session: str, run: str, message: Message) -> None:
@@ -136,7 +131,6 @@ class Around:
     model: Callable[[Mind], Model]
     sessions: Sessions
     programs: Programs
-    clock: Clock
     safe: Callable[[Wish], bool]
     spent: Callable[[AgentSpec], Usage]
     interrupted: Mapping[str, Interrupted]

@@ -57,7 +57,6 @@ class Interrupted:
 
     run: str
     session: str
-    name: str
     agent: str
     caller: str
     labels: Labels
@@ -251,7 +250,6 @@ class StoredSessions:
         return Interrupted(
             run=run.id,
             session=run.session,
-            name=session.name,
             agent=run.agent,
             caller=run.caller,
             labels=session.labels | run.labels,

@@ -82,7 +82,9 @@ class Config(Section):
     )
     agents: Agents = Field(default=Agents(), description="What holds for all agents.")
     a2a: A2a = Field(default=A2a(), description="The agent-to-agent protocol.")
-    nodes: tuple[Node, ...] = Field(default=(), description="Other nodes of ours.")
+    nodes: tuple[Node, ...] = Field(
+        default=(), description="Other nodes of ours; of no effect in this version."
+    )
     limits: Limits = Field(default=Limits(), description="The rate of each key and each address.")
     server: Server = Field(default=Server(), description="What a connection may take.")
     policy: Policy = Field(default=Policy(), description="How strictly the gates read.")

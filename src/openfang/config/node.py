@@ -169,7 +169,9 @@ class Approvals(Section):
     timeout_secs: Annotated[float, Field(gt=0, le=30 * 86_400)] = Field(
         default=3600, description="Seconds after which an unanswered question is denied."
     )
-    webhook: Webhook | None = Field(default=None, description="Where questions are sent.")
+    webhook: Webhook | None = Field(
+        default=None, description="Where questions are sent; of no effect in this version."
+    )
 
 
 def _audience_form(audience: object) -> str:

@@ -1,6 +1,6 @@
-"""What a manifest says and nobody acts on: keys for parts to come, and grants that match nothing.
+"""What a file says and nobody acts on: keys for parts to come, and grants that match nothing.
 
-None of it is a mistake of the file, and all of it is worth knowing before one relies on it.
+None of it is a mistake, and all of it is worth knowing before one relies on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
+    from openfang.config.models import Config
+
 PROVIDERS: Final = frozenset({"default", "embedded", "planner"})
+UNSERVED_BY_NODE: Final = ("approvals.webhook", "nodes")
 UNSERVED: Final = frozenset(
     {
         *("schedule", "priority", "skills", "published", "guide", "fallback_models", "plugins"),
@@ -30,9 +33,17 @@ UNSERVED: Final = frozenset(
         *("communication.max_retries", "communication.grace_secs"),
     }
 )
+_IN_VAIN: Final = "it has no effect in this version"
 _MCP: Final = f"{Kind.MCP.value}:"
 _GLOB: Final = frozenset("*?[")
 _TOOLS: Final = "capabilities.tools"
+
+
+def in_vain(config: Config) -> Iterator[tuple[str, str]]:
+    """Say what of the configuration has no effect, by key."""
+    for key in UNSERVED_BY_NODE:
+        if _value(config, key):
+            yield key, _IN_VAIN
 
 
 def doubts(manifest: Manifest, folder: Path, servers: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -40,7 +51,7 @@ def doubts(manifest: Manifest, folder: Path, servers: Collection[str]) -> Iterat
     usual = Manifest(name=manifest.name)
     for key in sorted(UNSERVED):
         if _value(manifest, key) != _value(usual, key):
-            yield key, "it has no effect in this version"
+            yield key, _IN_VAIN
     provider = manifest.model.provider
     if provider not in PROVIDERS and not _is_program(manifest):
         yield "model.provider", f'{provider} is not served by this version; "default" is'
@@ -79,8 +90,8 @@ def _is_program(manifest: Manifest) -> bool:
     return manifest.module.startswith("python:")
 
 
-def _value(manifest: Manifest, key: str) -> Any:  # noqa: ANN401 - of any section
-    value: Any = manifest
+def _value(file: Manifest | Config, key: str) -> Any:  # noqa: ANN401 - of any section
+    value: Any = file
     for name in key.split("."):
         value = getattr(value, name)
     return value

@@ -40,32 +40,6 @@ PUSH_GIVEN_UP = "push_given_up"
 HOME_BACKUP = "home_backup"
 HOME_RESTORED = "home_restored"
 
-EVENT_KINDS = frozenset(
-    {
-        TOOL_INVOCATION_START,
-        TOOL_INVOCATION_END,
-        POLICY_DECISION,
-        POLICY_VIOLATION,
-        APPROVAL_REQUESTED,
-        APPROVAL_ANSWERED,
-        APPROVAL_SPENT,
-        KEY_CREATED,
-        KEY_REVOKED,
-        SPEC_FROZEN,
-        TOOL_HELD,
-        TOOL_ACCEPTED,
-        CONFIG_RELOADED,
-        SERVER_CHANGED,
-        SECRET_CHANGED,
-        SESSION_DELETED,
-        TASK_CHANGED,
-        PUSH_DELIVERED,
-        PUSH_GIVEN_UP,
-        HOME_BACKUP,
-        HOME_RESTORED,
-    }
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

@@ -39,11 +39,6 @@ class Key:
     revoked_at: int | None = None
 
     @property
-    def admin(self) -> bool:
-        """Whether it manages the node."""
-        return self.role is Role.ADMIN
-
-    @property
     def bound(self) -> bool:
         """Whether it opens some toolsets or some agents only."""
         return "*" not in self.toolsets or "*" not in self.agents

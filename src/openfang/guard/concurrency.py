@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     _Place: TypeAlias = tuple[anyio.Event, int]
 
 
@@ -48,10 +46,6 @@ class Slots:
         """Count those who wait for a key's slots."""
         lane = self._lanes.get(key)
         return sum(map(len, lane.waiting.values())) if lane else 0
-
-    def hold(self, key: str, limit: int, who: str = "") -> Hold:
-        """Make the `async with` that holds one of `limit` slots of `key` for `who`."""
-        return Hold(self, key, limit, who)
 
     async def acquire(self, key: str, limit: int, who: str = "") -> None:
         """Take a slot, waiting until it is one's turn. Free, it does not even yield."""
@@ -107,26 +101,3 @@ class Slots:
         if not places:
             del lane.waiting[who]
         self._hand_over(key, lane)
-
-
-class Hold:
-    """A slot for the length of an `async with`."""
-
-    __slots__ = ("_key", "_limit", "_slots", "_who")
-
-    def __init__(self, slots: Slots, key: str, limit: int, who: str = "") -> None:
-        self._slots = slots
-        self._key = key
-        self._limit = limit
-        self._who = who
-
-    async def __aenter__(self) -> None:
-        await self._slots.acquire(self._key, self._limit, self._who)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._slots.release(self._key)

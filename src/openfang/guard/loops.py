@@ -57,11 +57,10 @@ class Warn:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Do not run it; `text` is the result instead. `ends_run`: nothing more runs in this run."""
+    """Do not run it; `text` is the result instead."""
 
     text: str
     rule: str
-    ends_run: bool = False
 
 
 Verdict: TypeAlias = Pass | Warn | Block
@@ -154,10 +153,6 @@ class Loops:
             run.stale = 0
         return PASS if result is None else self._compare(run, key, series, result)
 
-    def end_run(self, run_id: str) -> None:
-        """Forget a run that is over."""
-        self._runs.pop(run_id, None)
-
     def _run(self, run_id: str) -> _Run:
         runs = self._runs
         run = runs.get(run_id)
@@ -249,7 +244,7 @@ def _over(stale: int) -> Block:
         f"The last {stale} calls of this run brought nothing new, so the run has ended. "
         "Tell the user what you found and what is missing."
     )
-    return Block(text, "no_progress", ends_run=True)
+    return Block(text, "no_progress")
 
 
 def _same_outcome(tool: Tool, outcomes: int) -> Block:

@@ -27,11 +27,6 @@ class Quota:
         """Seconds that one cell takes to come back."""
         return 60.0 / self.cells_per_minute
 
-    @property
-    def window(self) -> float:
-        """Seconds that a whole burst takes to come back."""
-        return self.interval * self.burst
-
 
 class Granted(NamedTuple):
     """Spent. `tat` is the state to keep; the bucket is full again in `reset` seconds."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.tools import Tool
     from openfang.core.trace import Chain
+    from openfang.guard.breaker import Broken
 
 _EDGE = BreakerLimits(failures=3, rest=30.0)
 _ALONE = "Do not call it again: answer by yourself with what you already have."
@@ -49,12 +50,10 @@ _UNUSED = ChainState()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
-    """Refused, in words that tell a model to stop; `depth` and `path` are for the edges."""
+    """Refused, in words that tell a model to stop."""
 
     rule: str
     text: str
-    depth: int
-    path: tuple[str, ...]
     retry_after: float | None = None
 
 
@@ -71,30 +70,29 @@ def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the co
     if chain.depth > limits.depth:
         path = " -> ".join((*chain.ancestors, tool.id))
         why = f"{tool.id} would be call {chain.depth} in a row ({path}); the limit is"
-        return _trip("recursion_limit", f"{why} {limits.depth}", chain, tool)
+        return _trip("recursion_limit", f"{why} {limits.depth}")
     if tool.bounded_by_run and tool.id in chain.ancestors and tool.id not in limits.allow_reentry:
         why = f"{tool.id} is already waiting further up in this chain"
-        return _trip("reentry", why, chain, tool)
+        return _trip("reentry", why)
     if chain.deadline is not None and now >= chain.deadline:
-        return _trip("chain_deadline", "The time for this chain of calls is over", chain, tool)
+        return _trip("chain_deadline", "The time for this chain of calls is over")
     if state.live >= limits.at_once:
         why = f"This chain has {state.live} calls under way at once, which is the limit"
-        return _trip("chain_concurrency", why, chain, tool)
+        return _trip("chain_concurrency", why)
     if tool.bounded_by_run:
         if state.agent_calls < limits.agent_calls:
             return None
         why = f"This chain has used its {limits.agent_calls} calls to agents and peers"
-        return _trip("chain_budget", why, chain, tool)
+        return _trip("chain_budget", why)
     most = limits.tool_calls if tool_calls is None else min(limits.tool_calls, tool_calls)
     if state.tool_calls < most:
         return None
     why = f"This run has used its {most} tool calls"
-    return _trip("run_budget", why, chain, tool)
+    return _trip("run_budget", why)
 
 
-def _trip(rule: str, why: str, chain: Chain, tool: Tool) -> Trip:
-    path = (*chain.ancestors, tool.id)
-    return Trip(rule=rule, text=f"{why}. {_ALONE}", depth=chain.depth, path=path)
+def _trip(rule: str, why: str) -> Trip:
+    return Trip(rule=rule, text=f"{why}. {_ALONE}")
 
 
 RUN_RESTS = 60.0
@@ -155,7 +153,7 @@ class Chains:
         edge = _edge(call, tool) if self._edges.size else ""
         broken = self._edges.admit(edge, now) if edge else None
         if broken is not None:
-            return _edge_open(call.chain, tool, broken.error, broken.retry_after)
+            return _edge_open(broken)
         trip = self._check(call, tool, now)
         if trip is None:
             if edge:
@@ -171,7 +169,7 @@ class Chains:
         """Say what `enter` would answer, and change nothing."""
         broken = self._edges.look(_edge(call, tool), now)
         if broken is not None:
-            return _edge_open(call.chain, tool, broken.error, broken.retry_after)
+            return _edge_open(broken)
         return self._check(call, tool, now)
 
     def _check(self, call: Call, tool: Tool, now: float) -> Trip | None:
@@ -219,11 +217,5 @@ def _edge(call: Call, tool: Tool) -> str:
     return f"{ancestors[-1] if ancestors else call.caller.id} -> {tool.id}"
 
 
-def _edge_open(chain: Chain, tool: Tool, error: str, retry_after: float) -> Trip:
-    return Trip(
-        rule="recursion_breaker",
-        text=error,
-        depth=chain.depth,
-        path=(*chain.ancestors, tool.id),
-        retry_after=retry_after,
-    )
+def _edge_open(broken: Broken) -> Trip:
+    return Trip(rule="recursion_breaker", text=broken.error, retry_after=broken.retry_after)

@@ -107,16 +107,6 @@ class Egress:
         self._proxy = proxy
         self._group = group
 
-    @property
-    def sent(self) -> int:
-        """Bytes that children have sent, in all."""
-        return self._proxy.sent
-
-    @property
-    def received(self) -> int:
-        """Bytes that children have received, in all."""
-        return self._proxy.received
-
     async def take_listeners(self, ours: socket.socket) -> None:
         """Serve each socket that a child hands over; the one before it belonged to a dead child."""
         ours.setblocking(False)  # noqa: FBT003 - its only argument
@@ -172,8 +162,6 @@ class _Proxy:
     limits: EgressLimits
     noted: Callable[[Visit], None]
     resolve: Resolve
-    sent: int = 0
-    received: int = 0
     connections: int = 0
 
     async def connected(self, connection: socket.socket) -> None:
@@ -338,7 +326,6 @@ class _Passage:
     async def _out(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         self._moved()
         self._sent += len(data)
-        self._proxy.sent += len(data)
         writer.write(data)
         await writer.drain()
 
@@ -347,7 +334,6 @@ class _Passage:
             while data := await reader.read(_CHUNK):
                 self._moved()
                 self._received += len(data)
-                self._proxy.received += len(data)
                 writer.write(data)
                 await writer.drain()
 

@@ -13,14 +13,13 @@ import os
 import secrets
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from openfang.safety.paths import FileRefused, components
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
-    from types import TracebackType
 
 __all__ = ["FileEntry", "FileRefused", "Folder"]
 
@@ -60,17 +59,6 @@ class Folder:
         self.root = root
         with _explained(str(root)):
             self._root = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the root; closing twice is fine."""

@@ -32,27 +32,16 @@ _GOODBYE_SECONDS: Final = 0.5
 async def serve(
     app: ASGIApp,
     listener: Listener,
-    limits: ServerLimits,
+    crowd: Crowd,
     *,
     stop: anyio.Event,
     ready: Callable[[], None],
 ) -> None:
     """Serve until `stop`, then let requests in flight finish for `drain_seconds`, and end the rest.
 
-    The event is also in `scope["state"]["stopping"]`: a stream that ends with it holds up nobody.
+    Who is connected shows in the crowd. The event is also in `scope["state"]["stopping"]`: a stream
+    that ends with it holds up nobody.
     """
-    await serve_crowd(app, listener, Crowd(limits), stop=stop, ready=ready)
-
-
-async def serve_crowd(
-    app: ASGIApp,
-    listener: Listener,
-    crowd: Crowd,
-    *,
-    stop: anyio.Event,
-    ready: Callable[[], None],
-) -> None:
-    """Serve, for somebody who wants to see who is connected."""
     config = _config(app)
     accepting: list[asyncio.Server] = []
     try:

@@ -170,7 +170,7 @@ class _Draft:
     tags: frozenset[str]
     sends: bool
     polls: bool
-    network: bool = False
+    network: bool
     open_world: bool | None = None
     idempotent: bool | None = None
     effect: Effect | None = None

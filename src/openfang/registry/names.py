@@ -51,10 +51,6 @@ class NameTable:
                 names[tool_id], owners[name] = name, tool_id
         return cls(names=names, owners=owners)
 
-    def wire(self, tool_id: str) -> str | None:
-        """Return the tool's wire name."""
-        return self.names.get(tool_id)
-
     def server_of(self, wire: str) -> str | None:
         """Return the MCP server behind a wire name; None for all that is not an MCP tool."""
         owner = self.owners.get(wire, "")

@@ -72,11 +72,6 @@ def definition(tool: Tool) -> str:
     )
 
 
-def digest(tool: Tool) -> str:
-    """Return the SHA-256 of the definition, in hex."""
-    return _digest(definition(tool))
-
-
 def check(pin: Pin | None, tool: Tool, *, now: int) -> Pinned:
     """Compare a tool with its pin."""
     text = definition(tool)

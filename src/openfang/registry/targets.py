@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
 from openfang.registry import tables
 from openfang.registry.words import singular, split
@@ -105,7 +106,7 @@ class _Walk:
         if not isinstance(reference, str) or not reference.startswith("#"):
             return {}
         found: Mapping[str, Any] = self.root
-        for step in filter(None, reference[1:].split("/")):
+        for step in filter(None, unquote(reference[1:]).split("/")):
             found = _mapping(found.get(step.replace("~1", "/").replace("~0", "~")))
         return found
 

@@ -41,10 +41,6 @@ class SpecStore:
             for row in self.database.read(sql)
         ]
 
-    def projects(self) -> list[str]:
-        """List the projects by name."""
-        return [row[0] for row in self.database.read("SELECT name FROM projects ORDER BY name")]
-
 
 def insert_spec(spec: Spec, content: bytes) -> Statement:
     """Freeze a spec."""

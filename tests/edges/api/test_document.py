@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ pytestmark = pytest.mark.requirement("C12.1", "C12.2", "C12.5")
 # A server that was made up would be connected to, and nothing may leave this machine.
 REACHING_OUT = ("POST", "/api/mcp/servers")
 SWITCHED_OFF = ("POST /api/a2a/discover", "POST /api/a2a/send")
-EXAMPLES = 25
+# `make fuzz` makes up more.
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "8"))
 # What reaches out of the node stays off, whatever is made up as its arguments.
 CONFIG = """
 [tools]

@@ -32,7 +32,7 @@ async def test_an_older_server_is_greeted_by_a_handshake() -> None:
     async with connected("handshake") as connection:
         assert (connection.era, connection.version) == ("handshake", "2025-11-25")
         assert connection.server_info == {"name": "handshake-peer", "version": "1"}
-        assert connection.capabilities == {"tools": {}}
+        assert connection.abilities == {"tools": {}}
         assert connection.instructions == "shake hands"
         await connection.ping()
         report = (await connection.call("report", {}))["structuredContent"]

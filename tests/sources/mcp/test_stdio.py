@@ -108,7 +108,6 @@ async def test_progress_reaches_the_call_that_it_belongs_to_before_its_answer() 
         async with anyio.create_task_group() as group:
             group.start_soon(call, 50)
             group.start_soon(call, 20)
-        assert stdio(connection).dropped == 2
     assert ear.notes == []
 
 
@@ -116,7 +115,6 @@ async def test_progress_whose_token_comes_back_as_text_is_heard() -> None:
     own = Ear()
     async with connected("handshake") as connection:
         await connection.call("progress", {"steps": 3, "as_text": True}, errand=own)
-        assert stdio(connection).dropped == 1
     assert [params["progress"] for _, params in own.notes] == [0, 1, 2]
 
 
@@ -192,11 +190,10 @@ async def test_a_request_that_the_server_takes_back_is_not_answered() -> None:
         assert words(await connection.call("echo", {"text": "still here"})) == "still here"
 
 
-async def test_unknown_and_duplicate_answers_are_dropped_and_counted() -> None:
+async def test_unknown_and_duplicate_answers_are_dropped() -> None:
     async with connected("handshake") as connection:
         assert words(await connection.call("twice", {})) == "first"
         await connection.ping()
-        assert stdio(connection).dropped == 5
 
 
 async def test_noise_between_messages_is_no_reason_to_give_up() -> None:
@@ -206,7 +203,6 @@ async def test_noise_between_messages_is_no_reason_to_give_up() -> None:
         child = stdio(connection).child
         assert child is not None
         assert child.noise == 6
-        assert stdio(connection).dropped == 2
     assert ear.notes == [("notifications/message", {})]
     assert "[stdout] Starting up..." in ear.lines
 

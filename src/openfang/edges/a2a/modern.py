@@ -43,11 +43,11 @@ from openfang.edges.a2a.sdk import (
     build_rest_error_payload,
     errors,
 )
-from openfang.edges.a2a.settling import go_on
 from openfang.edges.a2a.versions import A2A_JSON, V03, V1, asked_version, known_version
 from openfang.edges.a2a.versions import SENDS as SENDING
 from openfang.edges.a2a.versions import STREAMS as STREAMING
 from openfang.edges.api.exchange import JSON, Answer, WrongMethod
+from openfang.edges.api.serving import go_on
 from openfang.edges.api.watch import Watch
 from openfang.protocols.a2a.extensions import CHAIN
 

@@ -12,7 +12,7 @@ from openfang.core.errors import OpenFangError
 from openfang.core.tasks import Spoken, Task
 from openfang.edges.a2a.pump import Pump
 from openfang.edges.a2a.seed_words import enveloped, failure
-from openfang.edges.a2a.settling import go_on
+from openfang.edges.api.serving import go_on
 from openfang.edges.api.watch import Watch
 from openfang.protocols.a2a.seed import write_task
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import CallFailed, Unauthenticated
+from openfang.edges.api.serving import go_on
 
 if TYPE_CHECKING:
     from openfang.core.tasks import Task, Tasks
@@ -32,10 +33,3 @@ async def settled(staying: Staying, came: Came, tasks: Tasks, task: Task) -> Tas
             f"The key has ended, and the task {task.id} goes on.", way_out="use another key"
         )
     return task
-
-
-def go_on() -> None:
-    """Take back that the task which serves the request was cancelled."""
-    serving = asyncio.current_task()
-    if serving is not None:
-        serving.uncancel()

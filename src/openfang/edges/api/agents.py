@@ -6,7 +6,9 @@ from openfang.core.agents import Ending
 from openfang.core.calls import Mode
 from openfang.edges.api.schemas import (
     CONTEXT,
+    COUNT,
     RECEIPT,
+    TEXT,
     Schema,
     exact,
     listed,
@@ -18,13 +20,11 @@ from openfang.edges.api.schemas import (
     word,
 )
 
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_WORDS = listed(_TEXT)
+_WORDS = listed(TEXT)
 
 MESSAGE = exact(
     {
-        "message": _TEXT,
+        "message": TEXT,
         "session": word(),
         "parts": {"type": "array", "items": {"type": "object"}, "maxItems": 1000},
         "metadata": {"type": "object"},
@@ -36,12 +36,12 @@ MESSAGE = exact(
 COMPONENTS: dict[str, Schema] = {
     "Agent": whole(
         {
-            "name": _TEXT,
-            "title": _TEXT,
-            "description": _TEXT,
-            "version": _TEXT,
+            "name": TEXT,
+            "title": TEXT,
+            "description": TEXT,
+            "version": TEXT,
             "tags": _WORDS,
-            "model": _TEXT,
+            "model": TEXT,
         },
         tools=_WORDS,
         network=_WORDS,
@@ -53,37 +53,37 @@ COMPONENTS: dict[str, Schema] = {
         agent_kill=_WORDS,
         mode=one_of(*(mode.value for mode in Mode)),
         projects=_WORDS,
-        spec=or_null(_TEXT),
+        spec=or_null(TEXT),
         blacklist=_WORDS,
-        tokens_per_hour=or_null(_COUNT),
+        tokens_per_hour=or_null(COUNT),
         cost_usd_per_hour=or_null({"type": "number", "minimum": 0}),
-        tool_calls=or_null(_COUNT),
-        tool_calls_per_minute=or_null(_COUNT),
+        tool_calls=or_null(COUNT),
+        tool_calls_per_minute=or_null(COUNT),
         tool_timeout_secs=or_null({"type": "number", "minimum": 0}),
         receive_from=or_null(_WORDS),
-        workspace=_TEXT,
+        workspace=TEXT,
         deny_paths=_WORDS,
-        sandbox=or_null(_TEXT),
+        sandbox=or_null(TEXT),
         layers=_WORDS,
-        parent=or_null(_TEXT),
+        parent=or_null(TEXT),
     ),
     "Agents": page("agents", ref("Agent")),
     "Usage": whole(
         {
-            "requests": _COUNT,
-            "input_tokens": _COUNT,
-            "output_tokens": _COUNT,
+            "requests": COUNT,
+            "input_tokens": COUNT,
+            "output_tokens": COUNT,
             "cost_usd": {"type": "number", "minimum": 0},
         }
     ),
     "Reply": whole(
         {
-            "response": _TEXT,
-            "session": or_null(_TEXT),
+            "response": TEXT,
+            "session": or_null(TEXT),
             "ending": or_null(one_of(*(ending.value for ending in Ending))),
             "usage": or_null(ref("Usage")),
-            "artifacts": listed(whole({"name": _TEXT, "parts": listed({"type": "object"})})),
-            "call_id": _TEXT,
+            "artifacts": listed(whole({"name": TEXT, "parts": listed({"type": "object"})})),
+            "call_id": TEXT,
             "audit": or_null(RECEIPT),
         }
     ),

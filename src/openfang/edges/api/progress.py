@@ -18,6 +18,7 @@ from openfang.core.errors import OpenFangError
 from openfang.core.progress import Progress
 from openfang.core.telling import told_body, told_name
 from openfang.edges.api.exchange import PROBLEM, Answer, Stream, problem
+from openfang.edges.api.serving import go_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -109,9 +110,7 @@ async def _cancelled(call: asyncio.Future[Answer]) -> Answer:
     """Cancel the call; one that has an answer nevertheless gives it."""
     call.cancel()
     answer = await call
-    serving = asyncio.current_task()
-    if serving is not None:
-        serving.uncancel()
+    go_on()
     return answer
 
 

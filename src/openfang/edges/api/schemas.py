@@ -63,11 +63,11 @@ def ref(name: str) -> Schema:
 
 def page(name: str, items: Schema) -> Schema:
     """A list under its name, with how many there are."""
-    return whole({name: listed(items), "total": _COUNT})
+    return whole({name: listed(items), "total": COUNT})
 
 
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TEXT: Schema = {"type": "string"}
 _FLAG: Schema = {"type": "boolean"}
 _OBJECT: Schema = {"type": "object"}
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
@@ -158,29 +158,29 @@ QUERY = exact(
 NOTHING = exact({})
 
 _VERDICT = whole(
-    {"gate": _TEXT, "verdict": one_of("allow", "deny", "ask", "not_reached")},
-    reason=_TEXT,
-    code=_TEXT,
-    way_out=_TEXT,
+    {"gate": TEXT, "verdict": one_of("allow", "deny", "ask", "not_reached")},
+    reason=TEXT,
+    code=TEXT,
+    way_out=TEXT,
 )
-RECEIPT = whole({"start": _COUNT, "end": _COUNT})
+RECEIPT = whole({"start": COUNT, "end": COUNT})
 _TOOL = whole(
     {
-        "id": _TEXT,
+        "id": TEXT,
         "name": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"},
-        "aliases": listed(_TEXT),
-        "title": or_null(_TEXT),
-        "description": _TEXT,
-        "source": _TEXT,
+        "aliases": listed(TEXT),
+        "title": or_null(TEXT),
+        "description": TEXT,
+        "source": TEXT,
         "source_type": one_of(*(kind.source_type for kind in Kind)),
         "risk": one_of(*(risk.name for risk in Risk)),
         "side_effects": listed(_TAG),
         "effect": one_of(*(effect.value for effect in Effect)),
-        "targets": listed(_TEXT),
-        "labels": listed(_TEXT),
+        "targets": listed(TEXT),
+        "labels": listed(TEXT),
         "trust": one_of(*(trust.value for trust in Trust)),
         "enabled": _FLAG,
-        "held": _TEXT,
+        "held": TEXT,
         "requires_admin_token": _FLAG,
         "input_schema": _OBJECT,
         "output_schema": or_null(_OBJECT),
@@ -188,78 +188,78 @@ _TOOL = whole(
 )
 _KEY = whole(
     {
-        "id": _TEXT,
-        "name": _TEXT,
+        "id": TEXT,
+        "name": TEXT,
         "kind": one_of("key", "admin_token"),
         "state": one_of("in force", "expired", "revoked"),
-        "tools": listed(_TEXT),
+        "tools": listed(TEXT),
         "created_at": or_null(_MOMENT),
         "expires_at": or_null(_MOMENT),
         "revoked_at": or_null(_MOMENT),
     },
     role=_ROLE,
-    edges=listed(_TEXT),
-    toolsets=listed(_TEXT),
-    agents=listed(_TEXT),
-    network=listed(_TEXT),
-    shell=listed(_TEXT),
-    memory_read=listed(_TEXT),
-    memory_write=listed(_TEXT),
+    edges=listed(TEXT),
+    toolsets=listed(TEXT),
+    agents=listed(TEXT),
+    network=listed(TEXT),
+    shell=listed(TEXT),
+    memory_read=listed(TEXT),
+    memory_write=listed(TEXT),
     mode=_MODE,
-    projects=listed(_TEXT),
+    projects=listed(TEXT),
     spec=or_null(_HASH),
     blacklist=listed(_TAG),
-    cells_per_minute=or_null(_COUNT),
+    cells_per_minute=or_null(COUNT),
 )
 _RECORD = whole(
     {
         "audit_id": {"type": "integer"},
-        "node": _TEXT,
-        "created_at": _TEXT,
-        "event_type": _TEXT,
-        "level": _TEXT,
-        "call_id": _TEXT,
-        "task_id": _TEXT,
+        "node": TEXT,
+        "created_at": TEXT,
+        "event_type": TEXT,
+        "level": TEXT,
+        "call_id": TEXT,
+        "task_id": TEXT,
         "payload": _OBJECT,
         "context": _OBJECT,
-        "hash": _TEXT,
+        "hash": TEXT,
     }
 )
 
 COMPONENTS: dict[str, Schema] = {
     "Problem": whole(
         {
-            "type": _TEXT,
-            "title": _TEXT,
+            "type": TEXT,
+            "title": TEXT,
             "status": {"type": "integer"},
-            "detail": _TEXT,
-            "rule": _TEXT,
-            "way_out": _TEXT,
+            "detail": TEXT,
+            "rule": TEXT,
+            "way_out": TEXT,
         },
         gates=listed(_VERDICT),
-        approval=_TEXT,
+        approval=TEXT,
         retry_after={"type": "number", "minimum": 0},
     ),
-    "State": whole({"status": _TEXT}),
-    "Version": whole({"name": _TEXT, "version": _TEXT}),
+    "State": whole({"status": TEXT}),
+    "Version": whole({"name": TEXT, "version": TEXT}),
     "Status": whole(
-        {"status": _TEXT, "version": _TEXT, "caller": _TEXT, "role": _ROLE, "tools": _COUNT},
-        node=_TEXT,
-        pid=_COUNT,
-        home=_TEXT,
+        {"status": TEXT, "version": TEXT, "caller": TEXT, "role": _ROLE, "tools": COUNT},
+        node=TEXT,
+        pid=COUNT,
+        home=TEXT,
         started_at=_MOMENT,
-        listeners=_COUNT,
-        approvals=_COUNT,
-        audit=whole({"records": _COUNT, "hash": _TEXT}),
+        listeners=COUNT,
+        approvals=COUNT,
+        audit=whole({"records": COUNT, "hash": TEXT}),
         config=ref("ConfigState"),
     ),
     "Result": whole(
         {
-            "call_id": _TEXT,
+            "call_id": TEXT,
             "outcome": one_of("ok", "error"),
             "content": listed(_OBJECT),
             "structured": {},
-            "labels": listed(_TEXT),
+            "labels": listed(TEXT),
             "audit": or_null(RECEIPT),
         },
         _meta=_OBJECT,
@@ -270,78 +270,76 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Explanation": whole(
         {
-            "tool": _TEXT,
+            "tool": TEXT,
             "outcome": one_of("allow", "ask", "deny"),
             "gates": listed(_VERDICT),
-            "labels": listed(_TEXT),
+            "labels": listed(TEXT),
         }
     ),
     "Tool": _TOOL,
-    "ToolWithDiff": {"allOf": [ref("Tool"), whole({"diff": _TEXT})]},
+    "ToolWithDiff": {"allOf": [ref("Tool"), whole({"diff": TEXT})]},
     "Tools": page("tools", ref("Tool")),
     "Approval": whole(
         {
-            "id": _TEXT,
+            "id": TEXT,
             "state": one_of("expired", *(state.value for state in Answer)),
-            "scope": _TEXT,
-            "caller": _TEXT,
-            "tool": _TEXT,
+            "scope": TEXT,
+            "caller": TEXT,
+            "tool": TEXT,
             "arguments": _OBJECT,
-            "arguments_hash": _TEXT,
-            "run": or_null(_TEXT),
-            "rule": _TEXT,
-            "reason": _TEXT,
+            "arguments_hash": TEXT,
+            "run": or_null(TEXT),
+            "rule": TEXT,
+            "reason": TEXT,
             "asked_at": _MOMENT,
             "expires_at": or_null(_MOMENT),
             "answered_at": or_null(_MOMENT),
-            "answered_by": or_null(_TEXT),
+            "answered_by": or_null(TEXT),
         }
     ),
     "Approvals": page("approvals", ref("Approval")),
     "Spec": whole(
-        {"hash": _HASH, "project": _TEXT, "name": _TEXT, "frozen_by": _TEXT, "frozen_at": _MOMENT}
+        {"hash": _HASH, "project": TEXT, "name": TEXT, "frozen_by": TEXT, "frozen_at": _MOMENT}
     ),
     "Specs": page("specs", ref("Spec")),
     "Key": _KEY,
-    "NewKey": {"allOf": [ref("Key"), whole({"secret": _TEXT})]},
+    "NewKey": {"allOf": [ref("Key"), whole({"secret": TEXT})]},
     "Keys": page("keys", ref("Key")),
     "Record": _RECORD,
     "Records": page("records", ref("Record")),
     "Verification": whole(
         {
             "intact": _FLAG,
-            "records": _COUNT,
-            "checkpoints": _COUNT,
+            "records": COUNT,
+            "checkpoints": COUNT,
             "heads": {"type": "object", "additionalProperties": {"type": "integer"}},
             "findings": listed(
-                whole({"kind": _TEXT, "node": _TEXT, "record": {"type": "integer"}, "text": _TEXT})
+                whole({"kind": TEXT, "node": TEXT, "record": {"type": "integer"}, "text": TEXT})
             ),
         }
     ),
     "Tables": whole(
-        {"tables": listed(whole({"columns": listed(_TEXT), "rows": listed({"type": "array"})}))}
+        {"tables": listed(whole({"columns": listed(TEXT), "rows": listed({"type": "array"})}))}
     ),
     "Config": whole({"config": _OBJECT, "state": ref("ConfigState")}),
     "Reloaded": whole({"state": ref("ConfigState")}),
     "ConfigState": whole(
         {
             "state": one_of("in force", "rejected"),
-            "file": _TEXT,
+            "file": TEXT,
             "loaded_at": _MOMENT,
-            "problems": listed(
-                whole({"file": _TEXT, "line": _COUNT, "key": _TEXT, "message": _TEXT})
-            ),
-            "needs_restart": listed(_TEXT),
+            "problems": listed(whole({"file": TEXT, "line": COUNT, "key": TEXT, "message": TEXT})),
+            "needs_restart": listed(TEXT),
         }
     ),
 }
 
 EVENT = whole(
-    {"id": _TEXT, "event": one_of("call", "decision", "health", "node"), "data": _TEXT},
-    retry=_COUNT,
+    {"id": TEXT, "event": one_of("call", "decision", "health", "node"), "data": TEXT},
+    retry=COUNT,
 )
 
-PROGRESS = whole({"event": one_of(*KINDS, "result", "failure", "problem"), "data": _TEXT})
+PROGRESS = whole({"event": one_of(*KINDS, "result", "failure", "problem"), "data": TEXT})
 
 TOOL_QUERY: dict[str, Schema] = {
     "source": one_of(*(word for kind in Kind for word in (kind.value, kind.source_type))),

@@ -6,6 +6,8 @@ from typing import Final
 
 from openfang.core.tools import TAGS, Trust
 from openfang.edges.api.schemas import (
+    COUNT,
+    TEXT,
     Schema,
     exact,
     listed,
@@ -20,11 +22,9 @@ from openfang.edges.api.schemas import (
 _MOST: Final = 1000
 _LONGEST: Final = 32_768
 _DAY: Final = 86_400
-_TEXT: Schema = {"type": "string"}
 _LONG: Schema = {"type": "string", "maxLength": _LONGEST}
 _FLAG: Schema = {"type": "boolean"}
 _OBJECT: Schema = {"type": "object"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _WORD = one_of("healthy", "degraded", "unhealthy")
 _TAG_LIST = listed(one_of(*TAGS))
 _VARIABLE: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 200}
@@ -84,25 +84,25 @@ NEW_SERVER = exact(
 )
 NEW_SECRET = exact({"value": {"type": "string", "minLength": 1, "maxLength": _LONGEST}}, "value")
 
-_REJECTED = listed(whole({"name": _TEXT, "reason": _TEXT}))
+_REJECTED = listed(whole({"name": TEXT, "reason": TEXT}))
 _LAYERS = {
-    **listed(whole({"name": _TEXT, "active": _FLAG, "detail": _TEXT})),
+    **listed(whole({"name": TEXT, "active": _FLAG, "detail": TEXT})),
     "description": "What holds the running child; empty while none runs, and for an address.",
 }
 _DETAILS = {
     "transport": _OBJECT,
     "timeout_secs": {"type": "number"},
-    "env": listed(_TEXT),
+    "env": listed(TEXT),
     "enabled": _FLAG,
     "lazy": _FLAG,
-    "allow_tools": listed(_TEXT),
-    "deny_side_effect_tags": listed(_TEXT),
+    "allow_tools": listed(TEXT),
+    "deny_side_effect_tags": listed(TEXT),
     "trust": one_of(*(trust.value for trust in Trust)),
     "state": one_of("connected", "connecting", "sleeping", "waiting", "failed", "disabled"),
-    "last_error": or_null(_TEXT),
+    "last_error": or_null(TEXT),
 }
-_SECRET = whole({"name": _TEXT, "stored": _FLAG, "in_environment": _FLAG, "servers": listed(_TEXT)})
-_NAMED: dict[str, Schema] = {"name": _TEXT, "health": or_null(_WORD)}
+_SECRET = whole({"name": TEXT, "stored": _FLAG, "in_environment": _FLAG, "servers": listed(TEXT)})
+_NAMED: dict[str, Schema] = {"name": TEXT, "health": or_null(_WORD)}
 
 COMPONENTS: dict[str, Schema] = {
     "Servers": whole(
@@ -111,9 +111,9 @@ COMPONENTS: dict[str, Schema] = {
             "connected": listed(
                 whole(
                     {
-                        "name": _TEXT,
-                        "tools_count": _COUNT,
-                        "tools": listed(whole({"name": _TEXT, "description": _TEXT})),
+                        "name": TEXT,
+                        "tools_count": COUNT,
+                        "tools": listed(whole({"name": TEXT, "description": TEXT})),
                         "connected": {"type": "boolean", "const": True},
                     }
                 )
@@ -124,33 +124,33 @@ COMPONENTS: dict[str, Schema] = {
         {
             **_NAMED,
             **_DETAILS,
-            "origin": _TEXT,
+            "origin": TEXT,
             "connected": _FLAG,
-            "protocol_version": or_null(_TEXT),
+            "protocol_version": or_null(TEXT),
             "server_info": _OBJECT,
             "layers": _LAYERS,
             "tools": listed(ref("Tool")),
             "rejected_tools": _REJECTED,
-            "stderr": listed(_TEXT),
+            "stderr": listed(TEXT),
         }
     ),
     "Secret": _SECRET,
     "Secrets": page("secrets", ref("Secret")),
     "ServerHealth": {"type": "object", "additionalProperties": _WORD},
-    "ServerLog": page("lines", _TEXT),
-    "Refreshed": whole({"refreshed": _COUNT, "failed": _REJECTED}),
+    "ServerLog": page("lines", TEXT),
+    "Refreshed": whole({"refreshed": COUNT, "failed": _REJECTED}),
     "Trial": whole(
         {
-            "server": _TEXT,
+            "server": TEXT,
             "ok": _FLAG,
             "seconds": {"type": "number", "minimum": 0},
-            "protocol_version": or_null(_TEXT),
+            "protocol_version": or_null(TEXT),
             "server_info": _OBJECT,
-            "tools": listed(_TEXT),
+            "tools": listed(TEXT),
             "rejected_tools": _REJECTED,
-            "problem": _TEXT,
-            "way_out": _TEXT,
-            "stderr": listed(_TEXT),
+            "problem": TEXT,
+            "way_out": TEXT,
+            "stderr": listed(TEXT),
         }
     ),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from openfang.core.agents import Speaker
 from openfang.core.sessions import CURSOR, FORMATS, MOST_SESSIONS
 from openfang.edges.api.schemas import (
+    COUNT,
+    TEXT,
     Schema,
     listed,
     one_of,
@@ -15,8 +17,6 @@ from openfang.edges.api.schemas import (
     word,
 )
 
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
 
 SESSIONS_QUERY: dict[str, Schema] = {
@@ -29,29 +29,29 @@ EXPORT_QUERY: dict[str, Schema] = {"format": one_of(*FORMATS)}
 COMPONENTS: dict[str, Schema] = {
     "Session": whole(
         {
-            "id": _TEXT,
-            "agent": _TEXT,
-            "caller": _TEXT,
-            "name": _TEXT,
-            "title": _TEXT,
-            "messages": _COUNT,
-            "labels": listed(_TEXT),
+            "id": TEXT,
+            "agent": TEXT,
+            "caller": TEXT,
+            "name": TEXT,
+            "title": TEXT,
+            "messages": COUNT,
+            "labels": listed(TEXT),
             "created_at": _MOMENT,
             "updated_at": _MOMENT,
         }
     ),
     "Sessions": {
-        "allOf": [page("sessions", ref("Session")), whole({"after": or_null(_TEXT)})],
+        "allOf": [page("sessions", ref("Session")), whole({"after": or_null(TEXT)})],
     },
     "Turn": whole(
         {
-            "seq": _COUNT,
-            "run": _TEXT,
+            "seq": COUNT,
+            "run": TEXT,
             "created_at": _MOMENT,
             "speaker": one_of(*(speaker.value for speaker in Speaker)),
-            "text": _TEXT,
-            "wishes": listed(whole({"id": _TEXT, "tool": _TEXT, "arguments": {"type": "object"}})),
-            "answers": or_null(_TEXT),
+            "text": TEXT,
+            "wishes": listed(whole({"id": TEXT, "tool": TEXT, "arguments": {"type": "object"}})),
+            "answers": or_null(TEXT),
             "is_error": {"type": "boolean"},
         }
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from openfang.core.task_wire import SEEN
 from openfang.core.tasks import MOST_TASKS, Role, TaskState
 from openfang.edges.api.schemas import (
+    COUNT,
+    TEXT,
     Schema,
     exact,
     listed,
@@ -16,8 +18,6 @@ from openfang.edges.api.schemas import (
     word,
 )
 
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _OBJECT: Schema = {"type": "object"}
 _FLAG: Schema = {"type": "boolean"}
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
@@ -63,37 +63,37 @@ NEW_TASK = exact(
 COMPONENTS: dict[str, Schema] = {
     "TaskMessage": whole(
         {
-            "id": _TEXT,
+            "id": TEXT,
             "role": one_of(*(role.value for role in Role)),
             "parts": listed(_OBJECT),
             "metadata": _OBJECT,
-            "extensions": listed(_TEXT),
-            "references": listed(_TEXT),
+            "extensions": listed(TEXT),
+            "references": listed(TEXT),
         }
     ),
     "TaskArtifact": whole(
         {
-            "id": _TEXT,
-            "name": _TEXT,
-            "description": _TEXT,
+            "id": TEXT,
+            "name": TEXT,
+            "description": TEXT,
             "parts": listed(_OBJECT),
             "metadata": _OBJECT,
         }
     ),
     "Task": whole(
         {
-            "id": _TEXT,
-            "agent": _TEXT,
-            "caller": _TEXT,
-            "context": _TEXT,
-            "session": _TEXT,
+            "id": TEXT,
+            "agent": TEXT,
+            "caller": TEXT,
+            "context": TEXT,
+            "session": TEXT,
             "state": _STATE,
             "status": or_null(ref("TaskMessage")),
             "history": listed(ref("TaskMessage")),
             "artifacts": listed(ref("TaskArtifact")),
             "metadata": _OBJECT,
-            "labels": listed(_TEXT),
-            "version": _COUNT,
+            "labels": listed(TEXT),
+            "version": COUNT,
             "created_at": _MOMENT,
             "changed_at": _MOMENT,
         }
@@ -101,33 +101,33 @@ COMPONENTS: dict[str, Schema] = {
     "TaskWithStates": {
         "allOf": [
             ref("Task"),
-            whole({"states": listed(whole({"n": _COUNT, "at": _MOMENT, "state": _STATE}))}),
+            whole({"states": listed(whole({"n": COUNT, "at": _MOMENT, "state": _STATE}))}),
         ]
     },
-    "Tasks": {"allOf": [page("tasks", ref("Task")), whole({"after": or_null(_TEXT)})]},
+    "Tasks": {"allOf": [page("tasks", ref("Task")), whole({"after": or_null(TEXT)})]},
     "Peer": whole(
         {
-            "name": _TEXT,
-            "url": or_null(_TEXT),
+            "name": TEXT,
+            "url": or_null(TEXT),
             "state": one_of("discovered", "held", "unreachable", "starting"),
             "card": or_null(
                 whole(
                     {
-                        "name": _TEXT,
-                        "description": _TEXT,
-                        "version": _TEXT,
-                        "digest": _TEXT,
-                        "dialects": listed(_TEXT),
-                        "interfaces": listed(_TEXT),
+                        "name": TEXT,
+                        "description": TEXT,
+                        "version": TEXT,
+                        "digest": TEXT,
+                        "dialects": listed(TEXT),
+                        "interfaces": listed(TEXT),
                         "streaming": _FLAG,
-                        "skills": listed(whole({"id": _TEXT, "name": _TEXT})),
+                        "skills": listed(whole({"id": TEXT, "name": TEXT})),
                     }
                 )
             ),
-            "error": or_null(_TEXT),
+            "error": or_null(TEXT),
         }
     ),
     "Peers": page("agents", ref("Peer")),
 }
 
-TASK_EVENT = whole({"event": one_of(*SEEN, "failure", "problem"), "data": _TEXT})
+TASK_EVENT = whole({"event": one_of(*SEEN, "failure", "problem"), "data": TEXT})

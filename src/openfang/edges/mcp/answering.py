@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from openfang.edges.api.serving import go_on, serving
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.messages import answer, failure
 
@@ -35,9 +36,7 @@ async def answered(
     handler: Handler, ask: Ask, context: Context, came: Came, staying: Staying
 ) -> tuple[bytes, RpcError | None]:
     """Answer a request: the message that goes back, and the error, if it is one."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - a coroutine runs in one
-    with staying.attend(came, task.cancel) as stay:
+    with staying.attend(came, serving().cancel) as stay:
         try:
             return answer(ask.id, await handler.handle(ask.method, ask.params, context)), None
         except RpcError as error:
@@ -48,6 +47,6 @@ async def answered(
             if came.node.ready and not stay.ended:
                 raise
             # It was begun before the end, so nobody may think that it was not.
-            task.uncancel()
+            go_on()
             why = _TURNED_AWAY if stay.ended else _ENDING
             return failure(ask.id, RpcError(INTERNAL_ERROR, why)), None

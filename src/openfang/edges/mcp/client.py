@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.agents import Made, Wanted
 from openfang.core.clients import client_key
@@ -14,7 +14,7 @@ from openfang.core.results import Result, error_result
 from openfang.core.session import Options
 from openfang.core.trace import read_chain
 from openfang.edges.mcp.wishes import wishes_of
-from openfang.protocols.mcp.errors import RpcError
+from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN, meta_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ class Gathers(ABC):
     @abstractmethod
     def together(self, count: int) -> Callable[[], None]:
         """Wait for so many; what is returned says that one of them does not come."""
+
+
+def named(params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Read the name of what is asked for, and the arguments that it gets."""
+    name, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(name, str) or not name:
+        raise RpcError(INVALID_PARAMS, "name is missing, or no string")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise RpcError(INVALID_PARAMS, "arguments is no object")
+    return name, cast("dict[str, Any]", arguments or {})
 
 
 def options_of(params: Mapping[str, Any], context: Context) -> Options:

@@ -24,7 +24,6 @@ class Talk:
 
     version: str = OLDEST
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    client: Mapping[str, Any] = field(default_factory=dict[str, Any])
     level: str = ""
     lasting: bool = False
     run: str = field(default_factory=lambda: new_id("run"))

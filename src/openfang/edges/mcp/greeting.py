@@ -24,7 +24,6 @@ async def initialize(params: Mapping[str, Any], context: Context) -> dict[str, A
     assert talk is not None  # noqa: S101 - the era has them
     talk.version = negotiated(params.get("protocolVersion"))
     talk.capabilities = _mapping(params.get("capabilities"))
-    talk.client = _mapping(params.get("clientInfo"))
     answer: dict[str, Any] = {
         "protocolVersion": talk.version,
         "capabilities": _capabilities(context.offer) if talk.lasting else _ONE_SHOT,

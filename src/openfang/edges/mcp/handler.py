@@ -71,7 +71,7 @@ class Handler:
                 result = await answers(params, context)
             return stamped(result, context)
         except OpenFangError as error:
-            raise rpc_error(error, context) from error
+            raise rpc_error(error) from error
 
     def left(self, run: str) -> None:
         """End what waits for the answers of a client that has hung up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from openfang.edges.api.serving import go_on, serving
 from openfang.edges.api.watch import Watch
 from openfang.edges.mcp.answering import CALL, answered, charge, charge_unmade
 from openfang.edges.mcp.bodies import ACCEPTED, invalid, refuse
@@ -123,15 +124,13 @@ class ModernFront:
             watch.end()
 
     async def _until_over(self, came: Came, ask: Ask, context: Context) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine runs in one
-        with self._staying.stay(came, task.cancel) as stay:
+        with self._staying.stay(came, serving().cancel) as stay:
             try:
                 await self._handler.handle(ask.method, ask.params, context)
             except asyncio.CancelledError:
                 if not stay.ended:
                     raise
-                task.uncancel()
+                go_on()
 
 
 def _refusal(came: Came, message: Message) -> RpcError | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from openfang.edges.mcp.client import options_of
+from openfang.edges.mcp.client import named, options_of
 from openfang.edges.mcp.results import beside, check_fault
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 async def get(params: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Get a prompt, with its arguments filled in."""
-    name, arguments = params.get("name"), params.get("arguments")
-    if not isinstance(name, str) or not name:
-        raise RpcError(INVALID_PARAMS, "name is missing, or no string")
-    if arguments is not None and not isinstance(arguments, dict):
-        raise RpcError(INVALID_PARAMS, "arguments is no object")
-    given = cast("dict[str, Any]", arguments or {})
+    name, given = named(params)
     result = check_fault(await context.offer.prompt(name, given, options_of(params, context)))
     messages = [_message(part) for part in result.content]
     return {**beside(result, context), "messages": messages}

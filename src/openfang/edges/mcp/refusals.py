@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from openfang.core.errors import (
     AuditUnavailable,
@@ -16,15 +16,11 @@ from openfang.core.errors import (
 from openfang.core.results import text_part
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
-if TYPE_CHECKING:
-    from openfang.edges.mcp.context import Context
-
 _STOPS = (".", "!", "?", ":")
 
 
-def rpc_error(error: OpenFangError, context: Context) -> RpcError:
+def rpc_error(error: OpenFangError) -> RpcError:
     """Say it in the protocol's words. What is hidden sounds like what does not exist."""
-    del context
     match error:
         case UnknownTool() | NotFound():
             return RpcError(INVALID_PARAMS, error.message)

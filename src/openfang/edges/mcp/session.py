@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import GuardTripped
 from openfang.core.ids import random_hex
+from openfang.edges.api.serving import go_on, serving
 from openfang.edges.mcp.events import MOST, MOST_BYTES, Events, read_event_id
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.framing import in_flight
@@ -35,17 +36,17 @@ _CANCELLED: Final = -32800
 class _Running:
     """A request that is being answered, by this task."""
 
-    __slots__ = ("cancelled", "task")
+    __slots__ = ("_task", "cancelled")
 
     def __init__(self) -> None:
         self.cancelled = False
-        self.task = asyncio.current_task()
+        self._task = serving()
 
     def cancel(self) -> None:
         """Cancel it; whose task it is finds out from `cancelled` that it was meant."""
-        if self.task is not None and not self.cancelled:
+        if not self.cancelled:
             self.cancelled = True
-            self.task.cancel()
+            self._task.cancel()
 
 
 class _Deserted(RpcError):  # noqa: N818 - it reads as what it is
@@ -118,8 +119,8 @@ class Session:
             raise RpcError(_CANCELLED, "Request cancelled") from None
         finally:
             del known[number]
-            if running.cancelled and running.task is not None:
-                running.task.uncancel()
+            if running.cancelled:
+                go_on()
 
     def cancel(self, number: Id | None) -> None:
         """Cancel a request, if it is not answered yet."""

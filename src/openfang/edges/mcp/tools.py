@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import CallFailed, CallRefused
-from openfang.edges.mcp.client import options_of
+from openfang.edges.mcp.client import named, options_of
 from openfang.edges.mcp.refusals import refusal_result
 from openfang.edges.mcp.results import call_result, check_fault
-from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 
 async def call(params: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Make the call; what was refused is a result that says why."""
-    name, arguments = params.get("name"), params.get("arguments")
-    if not isinstance(name, str) or not name:
-        raise RpcError(INVALID_PARAMS, "name is missing, or no string")
-    if arguments is not None and not isinstance(arguments, dict):
-        raise RpcError(INVALID_PARAMS, "arguments is no object")
-    given = cast("dict[str, Any]", arguments or {})
+    name, given = named(params)
     try:
         result = await context.offer.call(name, given, options_of(params, context))
     except (CallRefused, CallFailed) as error:

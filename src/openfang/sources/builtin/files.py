@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,10 +143,10 @@ class _Files:
         with self._folder(admitted) as folder:
             return folder.list(path, limit=_MAX_ENTRIES)
 
-    def _folder(self, admitted: Admitted) -> Folder:
+    def _folder(self, admitted: Admitted) -> closing[Folder]:
         root = self.workspace(admitted.call.caller.space)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Folder(root)
+        return closing(Folder(root))
 
 
 def _decoded(arguments: Any) -> bytes:  # noqa: ANN401 - checked against the schema

@@ -33,7 +33,6 @@ class Connection:
         self.version = greeting.version
         self.era: Era = greeting.era
         self.server_info = greeting.server_info
-        self.capabilities = greeting.capabilities
         self.abilities = read_abilities(greeting.capabilities)
         self.instructions = greeting.instructions
         self.rejected: dict[str, str] = {}

@@ -97,7 +97,7 @@ class Waiting:
 
 
 class Dialogue:
-    """The state of one connection. `dropped` counts messages that belong to nothing.
+    """The state of one connection. Messages that belong to nothing are dropped.
 
     While `serves` is false the server may not ask: in the modern era it has to put its questions
     into a result.
@@ -106,7 +106,6 @@ class Dialogue:
     def __init__(self, peer: Peer, tasks: TaskGroup, reply: Reply) -> None:
         self.lost = anyio.Event()
         self.reason = ""
-        self.dropped = 0
         self.serves = True
         self._peer = peer
         self._tasks = tasks
@@ -152,22 +151,16 @@ class Dialogue:
     def _take(self, message: Message, errand: Errand | None) -> None:
         match message:
             case Answer(id=number, result=result):
-                if (waiting := self._find(number)) and not waiting.future.done():
+                if (waiting := self._numbered(number)) and not waiting.future.done():
                     waiting.future.set_result(result)
             case Failure(id=number, error=error):
-                self._fail(self._find(number), error)
+                self._fail(self._numbered(number), error)
             case Note():
                 self._note(message, errand)
             case Ask():
                 self._ask(message, errand or self._peer)
             case Malformed(id=number, reason=reason):
-                self._fail(self._find(number), BadAnswer(f"The server answered, but {reason}"))
-
-    def _find(self, number: Id | None) -> Waiting | None:
-        waiting = self._numbered(number)
-        if waiting is None or waiting.future.done():
-            self.dropped += 1
-        return waiting
+                self._fail(self._numbered(number), BadAnswer(f"The server answered, but {reason}"))
 
     def _numbered(self, given: object) -> Waiting | None:
         """Find who waits. Some servers give a number back as a string."""
@@ -194,8 +187,6 @@ class Dialogue:
         waiting = self._numbered(params.get(PROGRESS_TOKEN))
         if waiting is not None and waiting.errand is not None:
             tell(waiting.errand.told, "notifications/progress", params)
-        else:
-            self.dropped += 1
 
     def _withdrawn(self, number: object) -> None:
         scope = self._asked.get(number) if isinstance(number, int | str) else None
@@ -204,8 +195,8 @@ class Dialogue:
 
     def _ask(self, ask: Ask, peer: Peer) -> None:
         if ask.id in self._asked or not self.serves:
-            self.dropped += 1
-        elif ask.method == "ping":
+            return
+        if ask.method == "ping":
             self._send_soon(messages.answer(ask.id, {}))
         elif len(self._asked) >= ASKED_AT_ONCE:
             busy = f"{ASKED_AT_ONCE} requests are being answered already"
@@ -218,8 +209,6 @@ class Dialogue:
         if self._replies < _REPLIES_AT_ONCE:
             self._replies += 1
             self._tasks.start_soon(self._send_now, line)
-        else:
-            self.dropped += 1
 
     async def _send_now(self, line: bytes) -> None:
         try:
@@ -270,8 +259,3 @@ class Carrier:
     def heeded(self) -> bool:
         """Whether what we said can have ended it: no words end a server at an address."""
         return False
-
-    @property
-    def dropped(self) -> int:
-        """How many messages belonged to nothing."""
-        return self._dialogue.dropped

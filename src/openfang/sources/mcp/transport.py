@@ -46,14 +46,10 @@ class ProbeFatal(Lost):
 
 
 class AuthNeeded(Lost):
-    """The server wants credentials (401), or others (403). `challenges` are its own words."""
+    """The server wants credentials, or others."""
 
-    def __init__(
-        self, reason: str, *, status: int, challenges: Sequence[str], way_out: str = ""
-    ) -> None:
+    def __init__(self, reason: str, *, way_out: str = "") -> None:
         super().__init__(reason)
-        self.status = status
-        self.challenges = tuple(challenges)
         self.way_out = way_out
 
 

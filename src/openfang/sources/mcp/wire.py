@@ -169,10 +169,7 @@ def _refused(refused: AddressRefused) -> Lost:
 
 
 def _check_authorized(answer: Streaming) -> None:
-    challenges = answer.headers("WWW-Authenticate")
-    if answer.status == UNAUTHORIZED or (answer.status == FORBIDDEN and challenges):
-        raise AuthNeeded(
-            f"{answer.url} wants {'other ' if answer.status == FORBIDDEN else ''}credentials",
-            status=answer.status,
-            challenges=challenges,
-        )
+    if answer.status == UNAUTHORIZED:
+        raise AuthNeeded(f"{answer.url} wants credentials")
+    if answer.status == FORBIDDEN and answer.headers("WWW-Authenticate"):
+        raise AuthNeeded(f"{answer.url} wants other credentials")

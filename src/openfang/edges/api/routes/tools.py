@@ -19,6 +19,7 @@ from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import BY_PIPELINE, Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, json_answer
 from openfang.edges.api.progress import streamed, wants_progress
+from openfang.edges.api.serving import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,9 +77,7 @@ def _failure(failure: CallFailed) -> Answer:
 
 def _cut_short() -> CallFailed:
     """The node ends before the call did: it was begun, so nobody may think that it was not."""
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()
+    go_on()
     return CallCancelled(
         "The node is ending: the call was cancelled, and may have had an effect.",
         way_out="openfang audit tail shows how far it got",

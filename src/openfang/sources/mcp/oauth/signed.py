@@ -37,17 +37,11 @@ class Signed:
                 if challenge is None or challenge.status in seen:
                     yield answer
                     return
-                said = answer.headers("WWW-Authenticate")
             seen.add(challenge.status)
             try:
                 await self._credentials.challenged(sent, challenge)
             except SignInFailed as failed:
-                raise AuthNeeded(
-                    _sentence(failed),
-                    status=challenge.status,
-                    challenges=said,
-                    way_out=failed.way_out,
-                ) from failed
+                raise AuthNeeded(_sentence(failed), way_out=failed.way_out) from failed
 
     async def _headers(self) -> Mapping[str, str]:
         try:
