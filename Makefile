@@ -61,17 +61,20 @@ bench: $(VENV)/.dev $(VENV)/.bench-peers  ## measure CPU per call, beside others
 
 FUZZ_REQUESTS ?= 1000000
 FUZZ_MINUTES  ?= 60
+FUZZ_EXAMPLES ?= 25
 SOAK_CALLS    ?= 200000
 SOAK_KILLS    ?= 100
+SOAK_STORMS   ?= 20
 
 fuzz: $(VENV)/.dev  ## send the daemon wrong requests (FUZZ_REQUESTS=1000000 FUZZ_MINUTES=60 FUZZ_SEED=1)
-	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_MINUTES=$(FUZZ_MINUTES) \
-		$(BIN)/pytest tests/faults/test_tasks_fuzz.py tests/faults/test_fuzz.py $(PYTEST_ARGS)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_MINUTES=$(FUZZ_MINUTES) FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) \
+		$(BIN)/pytest tests/faults/test_tasks_fuzz.py tests/faults/test_fuzz.py \
+		tests/edges/api/test_document.py $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=200000 SOAK_KILLS=100)
-	@SOAK_CALLS=$(SOAK_CALLS) SOAK_KILLS=$(SOAK_KILLS) \
+	@SOAK_CALLS=$(SOAK_CALLS) SOAK_KILLS=$(SOAK_KILLS) SOAK_STORMS=$(SOAK_STORMS) \
 		$(BIN)/pytest tests/faults/test_soak.py tests/faults/test_killed.py \
-		tests/faults/test_tasks_killed.py $(PYTEST_ARGS)
+		tests/faults/test_tasks_killed.py tests/faults/test_storms.py $(PYTEST_ARGS)
 
 CHAOS_MINUTES ?= 10
 CHAOS_SEED    ?= 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from blockbuster import BlockBuster
+from tests.forked import forking
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -45,6 +46,13 @@ def _no_blocking_calls() -> Iterator[None]:
         yield
     finally:
         watch.deactivate()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forking() -> Iterator[None]:
+    """Have one process to fork daemons and commands from, which spares each of them its imports."""
+    with forking():
+        yield
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,7 +17,7 @@ from openfang.core.tools import Risk
 from openfang.testing import OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C7.10", "C7.13")
@@ -155,3 +155,85 @@ async def test_a_process_whose_first_start_failed_is_known_by_its_second(tmp_pat
         held.release()
         await app.call("mcp:demo:echo")
         assert app.parts.database.read("SELECT COUNT(*) FROM processes") == [(1,)]
+
+
+@contextmanager
+def unwritable(app: OpenApp) -> Generator[None]:
+    """A database that refuses every change at once."""
+    connection = app.parts.broker.writer._database.connection
+    connection.execute("PRAGMA query_only = ON")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA query_only = OFF")
+
+
+async def test_who_cannot_record_says_so_until_it_can(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path / "home", sources=[source(Held())]) as app:
+        broker = app.parts.broker
+        assert not broker.failing
+        with unwritable(app):
+            with pytest.raises(AuditUnavailable):
+                await app.call("mcp:demo:echo")
+            await broker.try_again()
+            assert broker.failing
+            assert (broker.in_flight, broker.unfinished) == (0, False)
+        await broker.try_again()
+        assert not broker.failing
+
+
+async def test_a_call_is_in_flight_until_its_ending_is_on_record(tmp_path: Path) -> None:
+    seen: list[tuple[int, bool, int]] = []
+
+    async def looks(_: Mapping[str, Any]) -> str:
+        seen.append((broker.in_flight, broker.unfinished, broker.low_water))
+        return "looked"
+
+    looking = TableSource(Kind.MCP, "demo", {"looks": (LOW, looks)})
+    async with open_test_app(tmp_path / "home", sources=[looking]) as app:
+        broker = app.parts.broker
+        first = broker.writer.head.seq + 1
+        await app.call("mcp:demo:looks")
+        assert seen == [(1, True, first)]
+        after = broker.writer.head.seq + 1
+        assert (broker.in_flight, broker.unfinished, broker.low_water) == (0, False, after)
+        assert after > first
+
+
+async def test_what_is_owed_is_written_when_the_node_settles(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path / "home") as app:
+        broker = app.parts.broker
+        broker._owed += broker.unit([Record(event="spec_frozen", payload={"a": 1})]).lines
+        assert broker.unfinished
+        await broker.settle()
+        assert not broker.unfinished
+        last = "SELECT event, payload FROM audit ORDER BY seq DESC LIMIT 1"
+        assert app.parts.database.read(last) == [("spec_frozen", '{"a":1}')]
+
+
+async def test_what_is_owed_goes_in_front_of_whatever_is_recorded_next(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path / "home") as app:
+        broker = app.parts.broker
+        broker._owed += broker.unit([Record(event="spec_frozen")]).lines
+        numbers = await broker.append([Record(event="policy_decision")])
+        told = app.parts.database.read("SELECT seq, event FROM audit ORDER BY seq DESC LIMIT 2")
+        last = broker.writer.head.seq
+        assert told == [(last, "policy_decision"), (last - 1, "spec_frozen")]
+        assert [*numbers] == [last]
+
+
+async def test_what_is_owed_stays_owed_while_nothing_can_be_written(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path / "home", sources=[source(Held())]) as app:
+        broker = app.parts.broker
+        broker._owed += broker.unit([Record(event="spec_frozen")]).lines
+        with unwritable(app), pytest.raises(AuditUnavailable):
+            await app.call("mcp:demo:echo")
+        assert [line.event for line in broker._owed] == ["spec_frozen"]
+        await app.call("mcp:demo:echo")
+        told = app.parts.database.read("SELECT event FROM audit ORDER BY seq DESC LIMIT 4")
+        assert [event for (event,) in told][::-1] == [
+            "spec_frozen",
+            "policy_decision",
+            "tool_invocation_start",
+            "tool_invocation_end",
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ import anyio
 import orjson
 import pytest
 from anyio import to_thread
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +22,10 @@ from openfang.app.lifespan import open_app
 from openfang.app.paths import Home
 from openfang.app.verify import Verification, verify
 from openfang.audit.chain import Checkpoint, Verifier, digest
+from openfang.audit.notary import Notary, second_place
 from openfang.core.events import AuditEvent, Record
 from openfang.storage.log import rows
+from openfang.storage.writer import Head
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
@@ -93,7 +97,13 @@ def test_an_edited_record_is_found(log: Log) -> None:
 
 def test_a_deleted_record_is_found(log: Log) -> None:
     log.execute("DELETE FROM audit WHERE seq = 7")
-    assert log.kinds() == {"missing"}
+    assert [(found.kind, found.seq) for found in log.verify().findings] == [("missing", 7)]
+
+
+def test_a_gap_is_told_from_its_first_to_its_last_record(log: Log) -> None:
+    log.execute("DELETE FROM audit WHERE seq BETWEEN 7 AND 9")
+    (found,) = log.verify().findings
+    assert (found.seq, found.text) == (7, "records 7 to 9 are missing")
 
 
 def test_an_inserted_record_is_found(log: Log) -> None:
@@ -248,6 +258,22 @@ def test_of_two_checkpoints_that_contradict_one_is_a_lie() -> None:
     assert Verifier([point, replace(point, at=2)]).findings == []
     (found,) = Verifier([point, replace(point, hash=b"x" * 32)]).findings
     assert (found.kind, found.node, found.seq) == ("rewritten", "n", 3)
+
+
+def test_a_checkpoint_that_was_only_half_written_is_no_success(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoints.jsonl"
+    notary = Notary(node="n", key=Ed25519PrivateKey.generate(), file=file)
+    first = notary.sign(Head(1, bytes(32)), 1)
+    assert len(first.signer) == 16
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 10, hard))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            notary.sign(Head(2, bytes(32)), 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    last = notary.sign(Head(3, bytes(32)), 3)
+    assert [*second_place(file)] == [first, last]
 
 
 def test_every_field_of_a_checkpoint_is_signed() -> None:

@@ -1,6 +1,6 @@
 """The real command, as a child process, on a home of the tests' own.
 
-Most commands are forked from a process that has everything imported (`zygote.py`); `whole` starts a
+Most commands are forked from a process that has everything imported (`forked.py`); `whole` starts a
 new interpreter, as a person's shell does. The modules in `_BOTH_WAYS` are run twice: in process,
 and over a daemon that serves the home.
 """
@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.forked import SECONDS, command, run, started, whole
 
 from openfang.app.home import init_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
-_SECONDS = 60
+    from tests.forked import Process
+
 _WAYS = ("in-process", "daemon")
 _BOTH_WAYS = frozenset({"test_approvals", "test_audit", "test_keys", "test_refusals", "test_tools"})
 _IMPORTED = """
@@ -65,60 +65,20 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Zygote:
-    """Runs one command after the other, each in a process of its own."""
-
-    connection: socket.socket
-
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], stdin: bytes) -> Ran:
-        request = json.dumps({"arguments": arguments, "environment": environment}).encode()
-        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-            given.write(stdin)
-            given.seek(0)
-            files = [given.fileno(), out.fileno(), err.fileno()]
-            socket.send_fds(self.connection, [request], files)
-            code = int(self.connection.recv(100))
-            out.seek(0)
-            err.seek(0)
-            return Ran(code, out.read().decode(), err.read().decode())
-
-
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.settimeout(_SECONDS)
-    program = Path(__file__).with_name("zygote.py")
-    with ours:
-        with theirs:
-            running = subprocess.Popen(
-                [sys.executable, program, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
-        yield Zygote(ours)
-    running.wait(timeout=_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
 class Cli:
     """Runs `openfang` on one home. Calling it runs one command to its end."""
 
     home: Path
     pycache: Path
-    zygote: Zygote
 
     def __call__(
         self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
     ) -> Ran:
-        return self.zygote.run(arguments, self.environment(env), stdin.encode())
+        done = run(arguments, self.environment(env), stdin.encode())
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def whole(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
-        done = subprocess.run(
-            self.command(*arguments),
-            input=stdin.encode(),
-            capture_output=True,
-            env=self.environment(env),
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = whole(arguments, self.environment(env), stdin.encode())
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -139,8 +99,8 @@ class Cli:
         return set(done.stderr.decode().splitlines()[-1].split())
 
     @staticmethod
-    def command(*arguments: str) -> tuple[str, ...]:
-        return (sys.executable, "-m", "openfang", *arguments)
+    def command(*arguments: str) -> list[str]:
+        return command(*arguments)
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         return {
@@ -178,34 +138,30 @@ class Cli:
 
 
 @pytest.fixture(scope="session")
-def make_home(tmp_path_factory: pytest.TempPathFactory, zygote: Zygote) -> Callable[[], Cli]:
+def make_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Cli]:
     """Make as many homes as a test wants."""
     pycache = tmp_path_factory.getbasetemp().parent / "pycache"
 
     def make() -> Cli:
         home = tmp_path_factory.mktemp("cli") / "home"
         init_home(home, {"HOME": str(home.parent)})
-        return Cli(home, pycache, zygote)
+        return Cli(home, pycache)
 
     return make
 
 
 @contextmanager
-def serving(cli: Cli, env: Mapping[str, str] | None = None) -> Generator[subprocess.Popen[bytes]]:
+def serving(cli: Cli, env: Mapping[str, str] | None = None) -> Generator[Process]:
     """Have a daemon serve the home of these commands."""
-    running = subprocess.Popen(
-        cli.command("start", "--listen", "127.0.0.1:0"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=cli.environment(env),
-    )
-    try:
-        assert running.stdout
-        assert b"serves" in running.stdout.readline()
+    start, environment = ("start", "--listen", "127.0.0.1:0"), cli.environment(env)
+    with (
+        Path(os.devnull).open("wb") as log,
+        started(start, environment, log.fileno(), Path.cwd()) as (running, said),
+    ):
+        assert b"serves" in said.readline()
         yield running
-    finally:
         running.terminate()
-        running.communicate(timeout=_SECONDS)
+        running.wait(SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -344,7 +344,7 @@ async def test_a_daemon_that_is_restarted_in_the_middle_is_survived(later: Cli) 
             answer = await client.until(1)
             assert answer["result"]["content"][0]["text"] == "a"
             client.call(2, "openfang_agent_echo", message="hi")
-            daemon.communicate(timeout=_SECONDS)
+            daemon.wait(_SECONDS)
             with serving(later):
                 answer = await client.until(2)
                 assert answer["result"]["content"][0]["text"] == "hi"
@@ -488,7 +488,7 @@ def test_files_will_do_for_input_and_output_and_a_path_may_be_long(
 ) -> None:
     home = tmp_path / ("long" * 30) / "home"
     init_home(home, {"HOME": str(tmp_path)})
-    long = Cli(home, fresh.pycache, fresh.zygote)
+    long = Cli(home, fresh.pycache)
     call = {"name": "openfang_agent_echo", "arguments": {"message": "hi"}}
     last = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
     ran = long("mcp", stdin=GREETING.decode() + json.dumps(last))

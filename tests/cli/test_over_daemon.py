@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.cli.conftest import Cli, Ran
+    from tests.forked import Process
 
 pytestmark = pytest.mark.requirement("C12.5")
 
@@ -168,7 +169,7 @@ def frozen(cli: Cli, folder: Path) -> str:
 
 
 def start_sleeping(
-    cli: Cli, spec: str, seconds: str, daemon: subprocess.Popen[bytes] | None
+    cli: Cli, spec: str, seconds: str, daemon: Process | None
 ) -> subprocess.Popen[bytes]:
     """Start a call that sleeps, and wait until it does."""
     command = json.dumps({"command": ["sleep", seconds]})

@@ -132,7 +132,7 @@ async def entries(connection: Connection, kind: str) -> list[dict[str, Any]]:
     async def page(params: Mapping[str, Any]) -> Mapping[str, Any]:
         return await connection.request(f"{kind}/list", params)
 
-    return await list_all(page, kind) if kind in connection.capabilities else []
+    return await list_all(page, kind) if kind in connection.abilities else []
 
 
 async def use(connection: Connection, task: Task) -> None:

@@ -1,7 +1,8 @@
 """The official conformance suite: what it requires of each end, and how it is run.
 
-For a client one scenario is run at a time, where there is no network but the loopback: the suite's
-servers listen on all addresses. A server is asked everything that its revision requires in one run.
+Each end is asked everything that its revision requires in one run, and a client also one scenario
+at a time. Clients run where there is no network but the loopback: the suite's servers listen on all
+addresses.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PACKAGE: Final = Path(sys.prefix, "peers/node/node_modules/@modelcontextprotocol
 PROGRAM: Final = Path(__file__).with_name("client.py")
 REVISIONS: Final = ("2025-11-25", "2026-07-28")
 SECONDS: Final = 60
-_RESULT: Final = re.compile(r"server-(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9-]+Z")
+_RESULT: Final = re.compile(r"(?:server-)?(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9-]+Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +117,27 @@ def run(revision: str, scenario: str, folder: Path, *, fault: str = "") -> Repor
         complained=_read(folder, "stderr.txt"),
         suite=done.stderr,
     )
+
+
+def run_required(revision: str, folder: Path) -> dict[str, Report]:
+    """Run all that this revision requires of a client, at once, and give what is said of each."""
+    address, results = folder / "socket", folder / "results"
+    client = f"{sys.executable} -I -S {PROGRAM.with_name('asking.py')} {address}"
+    limit = ["--timeout", f"{SECONDS}000"]
+    suite = [*_suite("client", results), "--command", client, "--requirements", revision, *limit]
+    forking = [sys.executable, str(PROGRAM.with_name("forking.py")), str(address)]
+    done = _done([*_loopback_only(), *forking, *suite], _environment(""))
+    return {
+        match[1]: Report(
+            status=done.returncode,
+            checks=_checks(found),
+            said=_read(found.parent, "stdout.txt"),
+            complained=_read(found.parent, "stderr.txt"),
+            suite=done.stderr,
+        )
+        for found in results.rglob("checks.json")
+        if (match := _RESULT.fullmatch(str(found.parent.relative_to(results))))
+    }
 
 
 def judge(revision: str, url: str, folder: Path) -> Verdict:

@@ -10,19 +10,22 @@ import select
 import socket
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.forked import SECONDS, command, run, started
 
 from openfang.app.home import init_home
 
 if TYPE_CHECKING:
     import signal
     from collections.abc import Generator, Mapping, Sequence
+    from io import FileIO
 
-SECONDS = 60
+    from tests.forked import Process
+
 NO_LIMITS = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
 _ROOT = Path(__file__).parents[2]
 _SERVES = re.compile(rb"^address +http://(\S+):([0-9]+)$", re.MULTILINE)
@@ -72,18 +75,13 @@ class Home:
         }
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "openfang", *words]
+        return command(*words)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            self.command(*words),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = run(words, self.environment)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(words, done.returncode, out, err)
 
     def verified(self) -> dict[str, Any]:
         """What `openfang audit verify` says."""
@@ -127,7 +125,7 @@ class Daemon:
     """A daemon that serves."""
 
     home: Home
-    process: subprocess.Popen[bytes]
+    process: Process
     address: tuple[str, int]
     key: str
 
@@ -252,35 +250,28 @@ def read(connection: http.client.HTTPConnection) -> Answered:
 
 
 @contextmanager
-def serving(home: Home, *, prefix: Sequence[str] = ()) -> Generator[Daemon]:
-    """Serve a home as `openfang start` does; whatever is left of it is killed."""
+def serving(home: Home, *, anew: bool = False) -> Generator[Daemon]:
+    """Serve a home as `openfang start` does; whatever is left of it is killed.
+
+    With `anew` it is a new interpreter, and what it takes is all its own.
+    """
+    words, environment = ("start", "--listen", "127.0.0.1:0"), home.environment
     with (
         home.log.open("ab") as log,
-        subprocess.Popen(
-            [*prefix, *home.command("start", "--listen", "127.0.0.1:0")],
-            env=home.environment,
-            cwd=_ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-        ) as process,
+        started(words, environment, log.fileno(), _ROOT, anew=anew) as (process, said),
     ):
-        try:
-            yield Daemon(home, process, _address(process, home), home.key)
-            if process.poll() is None:
-                process.terminate()
-                process.wait(SECONDS)
-        finally:
-            process.kill()
+        yield Daemon(home, process, _address(said, home), home.key)
+        process.terminate()
+        process.wait(SECONDS)
 
 
-def _address(process: subprocess.Popen[bytes], home: Home) -> tuple[str, int]:
-    assert process.stdout
+def _address(stdout: FileIO, home: Home) -> tuple[str, int]:
     said = b""
     watch = select.poll()
-    watch.register(process.stdout, select.POLLIN | select.POLLHUP)
+    watch.register(stdout, select.POLLIN | select.POLLHUP)
     while not (found := _SERVES.search(said)):
         assert watch.poll(SECONDS * 1000), "it never said where it is"
-        more = os.read(process.stdout.fileno(), 65_536)
+        more = os.read(stdout.fileno(), 65_536)
         assert more, home.log.read_text()
         said += more
     return found[1].decode(), int(found[2])

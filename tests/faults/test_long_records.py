@@ -44,7 +44,8 @@ def events(daemon: Daemon) -> int:
 
 
 def test_reading_the_log_takes_no_more_memory_than_a_few_of_its_records(tmp_path: Path) -> None:
-    with serving(make_home(tmp_path / "home")) as daemon, ThreadPoolExecutor(1) as reader:
+    home = make_home(tmp_path / "home")
+    with serving(home, anew=True) as daemon, ThreadPoolExecutor(1) as reader:
         for number in range(RECORDS):
             assert daemon.call("memory_store", key=f"{number}", value=LONG).status == 200
         before = daemon.memory()

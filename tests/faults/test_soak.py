@@ -82,7 +82,7 @@ class Soak:
 
 async def test_calls_leave_nothing_behind(tmp_path: Path) -> None:
     home = await to_thread.run_sync(make_home, tmp_path / "home")
-    with serving(home) as daemon:
+    with serving(home, anew=True) as daemon:
         files = daemon.files()
         await Soak(daemon, WARM_UP).run()
         before = daemon.memory()

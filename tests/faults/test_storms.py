@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.requirement("C12.1"), pytest.mark.timeout(600)]
 
-STORMS = 20
+# `make soak` starts more often.
+STORMS = int(os.environ.get("SOAK_STORMS", "4"))
 
 
 @pytest.fixture

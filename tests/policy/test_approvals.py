@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import orjson
 import pytest
 
 from openfang.app.admin import Admin
 from openfang.core.calls import Caller
 from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
 from openfang.core.ids import Kind
-from openfang.core.keys import Answer, Key, Scope
-from openfang.core.tools import Risk
+from openfang.core.keys import Answer, Key, Question, Scope
+from openfang.core.labels import Labels
+from openfang.core.results import Result, text_result
+from openfang.core.tools import Effect, Risk, Sink, Trust
 from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ async def test_an_unanswered_question_expires_which_denies_it(
     app: OpenApp, clock: ManualClock
 ) -> None:
     question = await parked(app)
-    clock.advance(3601)
+    clock.advance(3600)
     with pytest.raises(Conflict):
         await answer(app, question, approve=True)
     assert await parked(app) != question
@@ -200,6 +203,57 @@ async def test_of_two_answers_at_once_the_first_stands(app: OpenApp) -> None:
     assert stored.state is Answer.DENIED
 
 
+async def test_an_approval_that_was_spent_in_between_is_none(app: OpenApp) -> None:
+    approvals, call = app.parts.approvals, app.make(TOOL, {"to": "prod"})
+    question = await parked(app)
+    await answer(app, question, approve=True)
+    approved = approvals.store.get(question)
+    assert approved is not None
+    await approvals.spend(approved, call)
+    with pytest.raises(PolicyViolation) as caught:
+        await approvals.spend(approved, call)
+    assert caught.value.rule == "approval_spent"
+
+
+async def test_one_answer_is_enough_for_all_that_was_asked_about_a_call(tmp_path: Path) -> None:
+    facts = {"risk": Risk.HIGH, "tags": frozenset({"fs.write"}), "trust": Trust.LOW}
+    source = TableSource(Kind.MCP, "demo", {"deploy": (facts, done)})
+    async with open_test_app(tmp_path / "home", sources=[source]) as app:
+        question = await parked(app)
+        asked = app.parts.approvals.store.get(question)
+        assert asked is not None
+        assert asked.rule == "low_trust+spec_not_frozen"
+        await answer(app, question, approve=True)
+        assert (await app.call(TOOL, to="prod")).text == "done"
+
+
+@pytest.mark.requirement("C13.1")
+async def test_question_answer_and_use_are_on_record(app: OpenApp) -> None:
+    question = await parked(app)
+    await answer(app, question, approve=True)
+    await app.call(TOOL, to="prod")
+    told = app.parts.database.read(
+        "SELECT event, payload, context FROM audit WHERE event LIKE 'approval%' ORDER BY seq"
+    )
+    stored = app.parts.approvals.store.get(question)
+    assert stored is not None
+    common = {
+        "question": question,
+        "scope": "once",
+        "rule": "spec_not_frozen",
+        "reason": "Execution mode requires spec_frozen=True",
+        "arguments_hash": stored.arguments_hash,
+    }
+    by = app.caller.id
+    assert [(event, orjson.loads(payload)) for event, payload, _ in told] == [
+        ("approval_requested", {**common, "state": "pending", "answered_by": None}),
+        ("approval_answered", {**common, "state": "approved", "answered_by": by}),
+        ("approval_spent", {**common, "state": "approved", "answered_by": by}),
+    ]
+    for _, _, context in told:
+        assert orjson.loads(context) == {"caller": by, "tool": TOOL}
+
+
 async def test_a_session_approval_needs_a_run(app: OpenApp) -> None:
     question = await parked(app)
     with pytest.raises(Conflict):
@@ -246,3 +300,39 @@ async def test_what_changes_during_the_wait_is_looked_at_again(
             await answer(app, pending[0].id, approve=True)
     assert texts == ["done"]
     assert source.calls[0].call.arguments == {"to": "prod"}
+
+
+@pytest.mark.requirement("C9.3")
+async def test_what_the_run_has_read_during_the_wait_is_asked_about_anew(tmp_path: Path) -> None:
+    async def page(_: Mapping[str, Any]) -> Result:
+        return text_result("do as I say", labels=Labels.EXTERNAL_NETWORK)
+
+    runs = Sink(effect=Effect.EXEC, targets=("to",))
+    risky = {"risk": Risk.HIGH, "tags": frozenset({"system.exec"}), "sink": runs}
+    harmless = {"risk": Risk.LOW, "tags": frozenset[str]()}
+    source = TableSource(Kind.MCP, "demo", {"deploy": (risky, done), "page": (harmless, page)})
+    texts: list[str] = []
+
+    async def wait(app: OpenApp) -> None:
+        try:
+            await app.invoke(app.make(TOOL, {"to": "prod"}, patience=30.0, run="r"))
+        except (Parked, PolicyViolation) as refusal:
+            texts.append(refusal.rule)
+
+    async def next_question(app: OpenApp) -> Question:
+        while not (pending := app.parts.approvals.store.pending(0)):
+            await anyio.lowlevel.checkpoint()
+        return pending[0]
+
+    async with open_test_app(tmp_path / "home", sources=[source]) as app:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait, app)
+                first = await next_question(app)
+                await app.invoke(app.make("mcp:demo:page", {}, run="r"))
+                await answer(app, first.id, approve=True)
+                second = await next_question(app)
+                await answer(app, second.id, approve=False)
+                assert first.rule == "spec_not_frozen"
+                assert set(second.rule.split("+")) > {"spec_not_frozen"}
+    assert (texts, source.reached) == (["approval_denied"], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import pytest
@@ -85,6 +86,11 @@ def test_a_port_of_a_granted_host_is_no_more_than_the_host() -> None:
     assert host_within("a.example.com:*", "*.example.com")
     assert not host_within("example.com", "example.com:443")
     assert not host_within("example.com", "ex?mple.com")
+    assert host_within("ex?mple.com", "ex?mple.com")
+    assert host_within("[2001:db8::1]:443", "[2001:db8::1]")
+    assert host_within("[2001:db8::1]:*", "[2001:db8::*]")
+    assert not host_within("2001:db8::1", "2001:db8:")
+    assert not host_within("example.com:http", "example.com")
 
 
 def test_the_same_tool_by_another_name_is_not_more() -> None:
@@ -98,13 +104,27 @@ def test_the_same_tool_by_another_name_is_not_more() -> None:
 
 def test_what_is_more_is_named_one_by_one() -> None:
     granted = Grants(tools=("builtin:file_*",), shell=("git log *",))  # noqa: S604 - a grant
-    wanted = Grants(tools=("builtin:*",), shell=("git",), network=("*",), agent_spawn=True)  # noqa: S604 - a grant
+    wanted = Grants(  # noqa: S604 - a grant
+        tools=("builtin:*",),
+        shell=("git",),
+        network=("*",),
+        memory_read=("a",),
+        memory_write=("b",),
+        agents=("c",),
+        agent_kill=("d",),
+        agent_spawn=True,
+    )
     assert exceeding(wanted, granted) == [
         "tools builtin:*",
         "network *",
         "shell git",
+        "memory_read a",
+        "memory_write b",
+        "agent_message c",
+        "agent_kill d",
         "agent_spawn",
     ]
+    assert exceeding(wanted, wanted) == []
 
 
 @pytest.mark.requirement("C6.1")
@@ -182,6 +202,22 @@ def test_a_tool_is_granted_by_its_alias_too() -> None:
     )
     assert can_see(Caller(id="key:a", grants=Grants(tools=("bash_exec",))), tool)
     assert not can_see(Caller(id="key:a", grants=Grants(tools=("bash",))), tool)
+
+
+@pytest.mark.requirement("C6.1")
+def test_what_is_done_with_an_agents_tasks_is_for_who_may_call_the_agent() -> None:
+    operation = Tool(
+        id="agent:notes:tasks/get",
+        kind=Kind.AGENT,
+        source="notes",
+        name="tasks/get",
+        operation=True,
+    )
+    server = replace(operation, id="mcp:notes:prompts/get", kind=Kind.MCP)
+    for granted, seen in (("agent:notes", True), ("agent:other", False)):
+        assert can_see(Caller(id="key:a", grants=Grants(tools=(granted,))), operation) is seen
+    assert not can_see(Caller(id="key:a", grants=Grants(tools=("agent:notes",))), server)
+    assert can_see(Caller(id="key:a", grants=Grants(tools=("mcp:notes:*",))), server)
 
 
 @pytest.mark.requirement("C6.1")

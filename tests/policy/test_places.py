@@ -67,6 +67,13 @@ def asked(tool: Tool, arguments: dict[str, Any], *network: str) -> object:
         {"host": 2130706433},
         {"domain": "evil.com"},
         {"website": "https://evil.com"},
+        {"href": "evil.com"},
+        {"link": "evil.com"},
+        {"hostname": "evil.com"},
+        {"endpoints": ["evil.com"]},
+        {"webhook": "evil.com"},
+        {"url2Link": "evil.com"},
+        {"page": "git+ssh://evil.com/x"},
         {"target": "http://evil.com"},
         {"target": " HTTPS://evil.com\n"},
         {"request": {"goal": "http://evil.com/a b"}},
@@ -112,6 +119,9 @@ def test_who_may_reach_everything_may_also_reach_what_we_cannot_read() -> None:
 def test_a_grant_for_a_port_is_none_for_another_protocol() -> None:
     assert asked(TOOL, {"url": "https://good.com/"}, "good.com:443") is ALLOW
     assert isinstance(asked(TOOL, {"url": "ftp://good.com/"}, "good.com:80"), Deny)
+    assert asked(TOOL, {"url": "ws://good.com/"}, "good.com:80") is ALLOW
+    assert asked(TOOL, {"url": "WSS://good.com/"}, "good.com:443") is ALLOW
+    assert isinstance(asked(TOOL, {"url": "wss://good.com/"}, "good.com:80"), Deny)
 
 
 def test_a_servers_own_resource_is_no_address_unless_it_says_so() -> None:

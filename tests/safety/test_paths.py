@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.safety.paths import FileRefused, components, has_parent_reference
+from openfang.safety.paths import FileRefused, components, has_parent_reference, is_closed
 
 
 @pytest.mark.requirement("C6.2")
@@ -104,3 +104,50 @@ def test_an_element_of_a_command_that_climbs_is_recognised(element: str) -> None
 )
 def test_dots_that_do_not_climb_pass(element: str) -> None:
     assert not has_parent_reference(element)
+
+
+@pytest.mark.requirement("C6.1")
+@pytest.mark.parametrize(
+    ("pattern", "closed"),
+    [
+        (".env", ("a/.env", ".env", ".env/x")),
+        ("*.key", ("a/b.key", "b.key")),
+        ("a/secret", ("a/secret", "a/secret/x")),
+        ("./a//secret/", ("a/secret", "a/secret/x")),
+        ("a/*", ("a/x", "a/x/y")),
+        ("/ws/a", ("a", "a/x")),
+        ("/ws", ("a", "b/c")),
+        ("/", ("a",)),
+        ("//", ("a",)),
+        (".", ("a",)),
+        ("", ("a",)),
+    ],
+)
+def test_what_is_closed_is_closed_with_all_below_it(pattern: str, closed: tuple[str, ...]) -> None:
+    assert all(is_closed(tuple(path.split("/")), [pattern], root="/ws/") for path in closed)
+
+
+@pytest.mark.requirement("C6.1")
+@pytest.mark.parametrize(
+    ("pattern", "open_path"),
+    [
+        (".env", "a/.envrc"),
+        ("*.key", "key"),
+        ("a/secret", "b/a/secret"),
+        ("a/secret", "a/secrets"),
+        ("a/secret", "a"),
+        ("/ws/a", "b/a"),
+        ("/wsa", "a"),
+        ("/ws2/a", "a"),
+        ("/elsewhere", "elsewhere"),
+        ("/w", "a"),
+    ],
+)
+def test_what_only_looks_like_it_stays_open(pattern: str, open_path: str) -> None:
+    assert not is_closed(tuple(open_path.split("/")), [pattern], root="/ws/")
+
+
+@pytest.mark.requirement("C6.1")
+def test_any_of_several_patterns_closes_and_none_closes_nothing() -> None:
+    assert is_closed(("a", "b"), ["x", "/elsewhere", "b"], root="/ws")
+    assert not is_closed(("a", "b"), [], root="/ws")

@@ -178,6 +178,19 @@ def test_a_schema_that_is_too_much_is_broken(schema: Schema) -> None:
     assert refusal(schema, {}).rule == "schema_broken"
 
 
+def test_as_much_as_is_taken_is_taken() -> None:
+    patterns = {f"p{n}": {"pattern": f"^a{n}$"} for n in range(100)}
+    compile_schema({"properties": patterns}).check({"p7": "a7"})
+    compile_schema({"patternProperties": {f"^a{n}$": {} for n in range(100)}}).check({"a7": 1})
+    compile_schema(deep_schema(31)).check({})
+
+
+def test_what_is_wrong_with_any_value_can_be_asked() -> None:
+    validator = compile_schema({"items": {"type": "integer"}})
+    assert validator.first_error([1, "x"]).startswith("$[1]: ")
+    assert compile_schema({}).first_error("anything") == ""
+
+
 def test_patterns_run_in_linear_time() -> None:
     validator = compile_schema({"properties": {"a": {"pattern": "^(a+)+$"}}})
     began = time.process_time()
@@ -236,8 +249,17 @@ def test_references_that_double_are_bounded() -> None:
     assert quickly(compile_schema(doubling(50)), {"x": "y"}) == "arguments_too_laborious"
 
 
-def test_recursion_that_doubles_is_bounded_by_the_depth_of_the_arguments() -> None:
-    twice: Schema = {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
+@pytest.mark.parametrize(
+    ("keyword", "draft"),
+    [("$ref", "2020-12"), ("$dynamicRef", "2020-12"), ("$recursiveRef", "2019-09")],
+)
+def test_recursion_that_doubles_is_bounded_by_the_depth_of_the_arguments(
+    keyword: str, draft: str
+) -> None:
+    twice: Schema = {
+        "$schema": f"https://json-schema.org/draft/{draft}/schema",
+        "properties": {"a": {"allOf": [{keyword: "#"}, {keyword: "#"}]}},
+    }
     validator = compile_schema(twice)
     arguments: dict[str, Any] = {"a": {"a": {}}}
     assert quickly(validator, arguments) == "ok"
@@ -305,6 +327,10 @@ def test_a_schema_that_takes_a_schema_may_refer_to_the_meta_schema() -> None:
     "schema",
     [
         {"$anchor": "top", "properties": {"a": {"$ref": "#top"}, "n": {"type": "integer"}}},
+        {
+            "$dynamicAnchor": "top",
+            "properties": {"a": {"$dynamicRef": "#top"}, "n": {"type": "integer"}},
+        },
         {"$id": "urn:x", "properties": {"a": {"$ref": "urn:x#"}, "n": {"type": "integer"}}},
         {
             "$id": "https://example.com/s",

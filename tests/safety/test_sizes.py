@@ -7,7 +7,7 @@ import datetime as dt
 import json
 import math
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -20,6 +20,7 @@ from openfang.safety.sizes import (
     MAX_DEPTH,
     check_arguments,
     has_more_tokens,
+    is_within,
     measure,
 )
 
@@ -169,3 +170,30 @@ def test_tokens_are_counted_outside_of_texts_only(text: bytes) -> None:
 
 def test_the_limit_is_the_contracts() -> None:
     assert (MAX_ARGUMENTS, MAX_DEPTH) == (1_048_576, 64)
+
+
+TREES = st.recursive(
+    st.integers() | st.text(max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+def levels_and_values(value: object) -> tuple[int, int]:
+    if not isinstance(value, dict | list):
+        return 0, 0
+    held = cast("list[object]", [*value.values()] if isinstance(value, dict) else value)
+    inner = [levels_and_values(one) for one in held]
+    deepest = max((levels for levels, _ in inner), default=0)
+    return deepest + 1, len(held) + sum(values for _, values in inner)
+
+
+@settings(max_examples=200, deadline=None)
+@given(value=TREES, levels=st.integers(0, 4), values=st.integers(0, 12))
+def test_what_is_within_its_bounds_is_so_counted_one_by_one(
+    value: object, levels: int, values: int
+) -> None:
+    deep, many = levels_and_values(value)
+    assert is_within(value, levels=levels, values=values) is (deep <= levels and many <= values)

@@ -16,6 +16,7 @@ from openfang.safety.urls import (
     host_granted,
     parse_target,
     same_party,
+    without_user,
 )
 
 pytestmark = pytest.mark.requirement("C3.9")
@@ -173,6 +174,91 @@ def test_allow_private_never_opens_metadata_and_special_ranges(url: str) -> None
     with pytest.raises(AddressRefused) as refused:
         reach(url, allow_private=True)
     assert refused.value.way_out == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "::a9fe:a9fe",
+        "::ffff:a9fe:a9fe",
+        "::ffff:0:a9fe:a9fe",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:a9fe:a9:fe00:808:808",
+        "2002:a9fe:a9fe::",
+        "2001:0:a9fe:a9fe::",
+        "2001:0:808:808::5601:5601",
+    ],
+)
+def test_what_an_address_of_a_tunnel_stands_for_is_known(address: str) -> None:
+    with pytest.raises(AddressRefused) as refused:
+        check_address(address, allow_private=True)
+    assert refused.value.rule == "metadata"
+
+
+@pytest.mark.parametrize(
+    ("address", "rule"),
+    [
+        ("169.254.169.254", "metadata"),
+        ("169.254.42.42", "metadata"),
+        ("169.254.0.23", "metadata"),
+        ("fd00:42::42", "metadata"),
+        ("fd00:a9fe:a9fe::1", "metadata"),
+        ("fe80::a9fe:a9fe", "metadata"),
+        ("127.1.2.3", "loopback"),
+        ("172.16.0.1", "private"),
+        ("100.64.0.1", "shared"),
+        ("fc00::1", "unique_local"),
+        ("169.254.1.1", "link_local"),
+        ("febf::1", "link_local"),
+        ("0.1.2.3", "unspecified"),
+        ("::", "unspecified"),
+        ("255.255.255.255", "broadcast"),
+        ("239.0.0.1", "multicast"),
+        ("ff02::1", "multicast"),
+        ("198.19.0.1", "benchmark"),
+        ("2001:2::1", "benchmark"),
+        ("192.0.2.1", "documentation"),
+        ("198.51.100.1", "documentation"),
+        ("203.0.113.1", "documentation"),
+        ("2001:db8::1", "documentation"),
+        ("3fff::1", "documentation"),
+        ("192.88.99.1", "relay"),
+        ("192.0.0.1", "reserved"),
+        ("240.0.0.1", "reserved"),
+        ("2001:1ff::1", "reserved"),
+        ("4000::1", "reserved"),
+        ("1.2.3.4%1", "malformed"),
+        ("fe80::1%eth0", "zone"),
+    ],
+)
+def test_a_refusal_names_the_range_that_it_is_for(address: str, rule: str) -> None:
+    with pytest.raises(AddressRefused) as refused:
+        check_address(address, allow_private=False)
+    assert refused.value.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://me@example.com/", "user_info"),
+        ("http://example.com:x/", "host"),
+        ("http://example.com:0/", "port"),
+        ("http://example.com:65536/", "port"),
+        ("http://[12345::]/", "host"),
+        ("http://-a.com/", "host"),
+        ("http://metadata.google.internal/", "metadata"),
+        ("http://0x7f.1/", "number_form"),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_with_a_url(url: str, rule: str) -> None:
+    with pytest.raises(AddressRefused) as refused:
+        parse_target(url)
+    assert refused.value.rule == rule
+
+
+def test_the_first_and_the_last_port_are_ports() -> None:
+    assert [parse_target(f"http://a.com:{port}/").port for port in (1, 65535)] == [1, 65535]
 
 
 @pytest.mark.parametrize(
@@ -344,3 +430,16 @@ def _refusal(address: str, *, allow_private: bool) -> str | None:
 def _stands_for_ipv4(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     networks = ("64:ff9b::/96", "::ffff:0:0/96")
     return any(address in ipaddress.ip_network(network) for network in networks)
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("https://example.com/mcp/", "https://example.com/mcp"),
+        ("https://me:secret@example.com:8443/a?key=x#y", "https://example.com:8443/a"),
+        ("https://me@home:secret@example.com", "https://example.com"),
+        ("https://[2001:db8::1]/", "https://[2001:db8::1]"),
+    ],
+)
+def test_an_address_is_told_to_others_without_who_signed_in(url: str, plain: str) -> None:
+    assert without_user(url) == plain

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from shlex import quote
 from typing import Annotated
 
@@ -94,7 +93,7 @@ def _serve(home: Home, listen: str | None, *, any_port: bool) -> None:
 
 def _tell(home: Home, daemon: Daemon, warnings: Sequence[str], more: dict[str, object]) -> None:
     """Say where it is and what to do with it; that nobody reads it is no reason to end."""
-    with suppress(OSError):
+    try:
         say(f"OpenFang {daemon.version} serves {home.path}")
         key = f"{home.key_file} (an administrator's; commands use it by themselves)"
         fields({"address": daemon.url, "process": daemon.pid, "key": key, **more})
@@ -104,6 +103,9 @@ def _tell(home: Home, daemon: Daemon, warnings: Sequence[str], more: dict[str, o
         for command in examples(home, daemon.url):
             say(f"  {command}")
         sys.stdout.flush()
+    except OSError:
+        # What is left of it may not be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def examples(home: Home, url: str) -> tuple[str, ...]:

@@ -1,0 +1,137 @@
+"""Runs commands as `python -m openfang` does, each in a process of its own, forked from this one.
+
+Everything is imported already, which is most of what a short command costs, and a daemon's start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import traceback
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any, NoReturn, TextIO
+
+_PRELOADED = (
+    "anyio._backends._asyncio",
+    "cryptography.hazmat.primitives.asymmetric.ed25519",
+    "openfang.app.daemon",
+    "openfang.app.local",
+    "openfang.app.verify",
+    "openfang.cli.app",
+    "openfang.cli.approvals",
+    "openfang.cli.audit",
+    "openfang.cli.backup",
+    "openfang.cli.batch",
+    "openfang.cli.call",
+    "openfang.cli.config",
+    "openfang.cli.doctor",
+    "openfang.cli.explain",
+    "openfang.cli.keys",
+    "openfang.cli.spec",
+    "openfang.cli.start",
+    "openfang.cli.status",
+    "openfang.cli.stop",
+    "openfang.cli.tools",
+    "openfang.edges.a2a.sdk",
+    "openfang.host.http",
+    "openfang.sources.a2a.modern",
+    "openfang.sources.mcp.oauth.flow",
+    "uvloop",
+)
+_STDERR = 2
+MOST_BYTES = 200_000
+MOST_FILES = 4096
+
+
+def serve(connection: socket.socket) -> None:
+    """Start what is asked for until the other end is closed; tell of each its number, and its end.
+
+    With a request come its standard input, output and error, and where to tell of it.
+    """
+    watch = select.poll()
+    watch.register(connection, select.POLLIN)
+    running: dict[int, tuple[int, int]] = {}
+    while True:
+        for file, _ in watch.poll():
+            if file in running:
+                watch.unregister(file)
+                _bury(file, *running.pop(file))
+                continue
+            message, files, _, _ = socket.recv_fds(connection, MOST_BYTES, 4)
+            if not message:
+                return
+            child, report = _start(json.loads(message), files)
+            handle = os.pidfd_open(child)
+            running[handle] = child, report
+            watch.register(handle, select.POLLIN)
+
+
+def _start(request: dict[str, Any], files: list[int]) -> tuple[int, int]:
+    *standard, report = files
+    child = os.fork()
+    if child == 0:
+        _run(request, standard)
+    for file in standard:
+        os.close(file)
+    os.write(report, str(child).encode())
+    return child, report
+
+
+def _bury(handle: int, child: int, report: int) -> None:
+    _, status = os.waitpid(child, 0)
+    try:
+        os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+    except BrokenPipeError:
+        pass  # nobody asks any more
+    finally:
+        os.close(report)
+        os.close(handle)
+
+
+def _run(request: dict[str, Any], files: list[int]) -> NoReturn:
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.closerange(len(files), MOST_FILES)
+    sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w")
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.path[0] = request["folder"]
+    sys.argv = ["openfang", *request["arguments"]]
+    os._exit(_exit_code())
+
+
+def _stream(number: int, mode: str) -> TextIO:
+    """Make a stream anew: whether it can be sought in was asked when it was made."""
+    errors = "backslashreplace" if number == _STDERR else "surrogateescape"
+    raw = open(number, mode + "b", closefd=False)  # noqa: SIM115 - it stays open
+    return TextIOWrapper(raw, "utf-8", errors, line_buffering=number == _STDERR)
+
+
+def _exit_code() -> int:
+    from openfang.__main__ import main  # noqa: PLC0415 - in the child alone
+
+    try:
+        main()
+    except SystemExit as ending:
+        code = ending.code
+        return code if isinstance(code, int) else int(code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        return 1
+    else:
+        return 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    for name in _PRELOADED:
+        import_module(name)
+    with socket.socket(fileno=int(sys.argv[1])) as ours:
+        serve(ours)

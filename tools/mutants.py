@@ -1,0 +1,160 @@
+"""Do the tests bite? `python -m tools.mutants [PACKAGE...]` breaks the code, and asks them.
+
+Each mutant is one small change. The tests that run its line are asked, those of its own package
+and the quickest first, until one fails. What survives is listed, to be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tools.mutations import Mutation, mutations
+from tools.trials import (
+    KILLED,
+    SOURCE,
+    SURVIVED,
+    UNFIT,
+    Mutant,
+    Seen,
+    given,
+    observed,
+    tried_afresh,
+    tried_alive,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+BAR = 85
+# Seconds: tests that take longer are not asked, and a mutant has to survive no more than these.
+SLOW, ENOUGH = 4.0, 20.0
+# Who is asked: the packages' own tests, and those that go through all of them in one process.
+TESTS = (
+    *(f"tests/{name}" for name in ("policy", "guard", "audit", "safety", "registry", "pipeline")),
+    *(f"tests/{name}" for name in ("core", "compat", "testing")),
+)
+# Not `tables`: a word of the vocabulary is data, and the corpus of real tools holds it to account.
+_CLASSIFY = ("classify", "rules", "targets", "words")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is broken, and its own tests, which are asked first."""
+
+    name: str
+    files: tuple[str, ...]
+    own: str
+
+    def sources(self) -> list[Path]:
+        return sorted(file for glob in self.files for file in (SOURCE / "openfang").glob(glob))
+
+
+PARTS = {
+    part.name: part
+    for part in (
+        Part("policy", ("policy/*.py",), "tests/policy"),
+        Part("guard", ("guard/*.py",), "tests/guard"),
+        Part("audit", ("audit/*.py",), "tests/audit"),
+        Part("safety", ("safety/*.py",), "tests/safety"),
+        Part("classify", tuple(f"registry/{name}.py" for name in _CLASSIFY), "tests/registry"),
+        Part("pipeline", ("pipeline/*.py",), "tests/pipeline"),
+        Part("tasks", ("pipeline/tasks/*.py",), "tests/pipeline/tasks"),
+    )
+}
+
+
+def chosen(part: Part, seen: Seen, sample: int, seed: int) -> list[Mutant]:
+    """Take all mutants of a part, or so many of them, each with the tests to ask."""
+    every = [(file, one) for file in part.sources() for one in mutations(file.read_text("utf-8"))]
+    if 0 < sample < len(every):
+        every = random.Random(seed).sample(every, sample)  # noqa: S311 - a sample, not a secret
+    return [_mutant(part, seen, file, one) for file, one in every]
+
+
+def _mutant(part: Part, seen: Seen, file: Path, mutation: Mutation) -> Mutant:
+    tests = _asked(part, seen, file, _running(part, seen, file, mutation))
+    spent = sum(seen.seconds[test] for test in tests)
+    return Mutant(file=file, mutation=mutation, tests=tests, seconds=spent)
+
+
+def _running(part: Part, seen: Seen, file: Path, mutation: Mutation) -> set[str]:
+    """Name the tests that run the line; what runs at import is asked of those that are about it."""
+    lines = seen.lines[file]
+    if mutation.inside:
+        found = {*(lines.get(mutation.line) or lines.get(mutation.statement, ()))}
+        return found & seen.seconds.keys()
+    users = {test for tests in lines.values() for test in tests} & seen.seconds.keys()
+    # A table has no line that runs later; whoever reads it is among the package's tests.
+    near = users or seen.seconds.keys()
+    return {test for test in near if file.stem in test or test.startswith(part.own)}
+
+
+def _asked(part: Part, seen: Seen, file: Path, tests: set[str]) -> tuple[str, ...]:
+    def order(test: str) -> tuple[bool, bool, float]:
+        return file.stem not in test, not test.startswith(part.own), seen.seconds[test]
+
+    asked, left = list[str](), ENOUGH
+    for test in sorted(tests, key=order):
+        if seen.seconds[test] <= min(SLOW, left):
+            asked.append(test)
+            left -= seen.seconds[test]
+    return tuple(asked)
+
+
+def tried(mutants: Sequence[Mutant], jobs: int) -> list[tuple[Mutant, int]]:
+    """Try all; what cannot be changed in a living function is tried by a fresh import."""
+    unseen = [(one, SURVIVED) for one in mutants if not one.tests]
+    inside = [one for one in mutants if one.tests and one.mutation.inside]
+    outside = [one for one in mutants if one.tests and not one.mutation.inside]
+    found = given(lambda: tried_alive(inside, TESTS, jobs))
+    outside += [one for one, code in found if code == UNFIT]
+    found = [(one, code) for one, code in found if code != UNFIT]
+    return [*unseen, *found, *tried_afresh(outside, jobs)]
+
+
+def report(part: Part, found: Sequence[tuple[Mutant, int]]) -> bool:
+    """Print what survived and the rate; say whether that is enough."""
+    survivors = [one for one, code in found if code == SURVIVED]
+    for one in sorted(survivors, key=lambda one: (one.file, one.mutation.number)):
+        print(f"  {'survived' if one.tests else 'not run '}  {one}")
+    killed = sum(code == KILLED for _, code in found)
+    rate = 100 * killed / max(1, killed + len(survivors))
+    untried = len(found) - killed - len(survivors)
+    print(
+        f"{part.name}: {rate:.1f} % of {len(found)} killed (bar {BAR} %),"
+        f" {len(survivors)} survived, {untried} not tried",
+        flush=True,
+    )
+    return rate >= BAR
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS], metavar="PACKAGE")
+    parser.add_argument("--sample", type=int, default=0, help="so many of each package; 0 is all")
+    parser.add_argument("--seed", type=int, default=1, help="which ones a sample takes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    parts = [PARTS[name] for name in arguments.parts or PARTS]
+    sys.path.insert(0, str(SOURCE))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
+        seen = given(lambda: observed([file for part in parts for file in part.sources()], TESTS))
+        mutants = [chosen(part, seen, arguments.sample, arguments.seed) for part in parts]
+        found = dict(tried([one for some in mutants for one in some], arguments.jobs))
+    rates = [
+        report(part, [(one, found[one]) for one in some])
+        for part, some in zip(parts, mutants, strict=True)
+    ]
+    return 0 if all(rates) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
