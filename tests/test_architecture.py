@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.requirement("C20.1")
+pytestmark = pytest.mark.requirement("C19.3")
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGE = _ROOT / "src" / "openfang"

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from tools.measure import LONG_MODULE, PRODUCT, TESTS, Module, Numbers, measure, mocks, modules
 
-pytestmark = pytest.mark.requirement("C20.1")
+pytestmark = pytest.mark.requirement("C19.3")
 
 
 def module(name: str, source: str) -> Module:

@@ -81,6 +81,17 @@ class Node:
                     break
                 time.sleep(0.1)
 
+    def knows(self, tasks: set[str], count: int) -> None:
+        """Wait until it has written down so many of the other's tasks: nobody announces that."""
+        for _ in range(10 * SECONDS):
+            if (
+                len(tasks & {row[0] for row in self.home.rows("SELECT task FROM peer_tasks")})
+                >= count
+            ):
+                return
+            time.sleep(0.1)
+        pytest.fail(f"Not all of {tasks} are known")
+
 
 def introduced(home: Home, other: Front, key: str) -> None:
     """Tell a node of the other, once for each dialect."""
@@ -202,6 +213,7 @@ def test_a_node_that_was_killed_finds_what_it_asked_for(pair: tuple[Node, Node])
     with ThreadPoolExecutor(len(DIALECTS)) as calls:
         answers = holding(asks, asked, calls)
         tasks = Speaker(asked.house, "JSONRPC").ask("list", {"status": "TASK_STATE_WORKING"})
+        asks.knows({one["id"] for one in tasks["tasks"]}, len(CURRENT))
         asks.restart()
         for answer in answers.values():
             assert isinstance(answer.exception(SECONDS), OSError | HTTPException)
