@@ -44,6 +44,8 @@ def test_each_line_has_its_changes(source: str, changed: list[str]) -> None:
         "text = 'A sentence for people.'",
         "text = cast('Word', word)",
         "text = f'{word}s'",
+        "class A:\n    seen: int = field(init=False, repr=False)",
+        "Words = tuple['Word', ...]",
     ],
 )
 def test_what_only_people_read_is_left_alone(source: str) -> None:

@@ -143,11 +143,20 @@ class _Mutator(ast.NodeTransformer):
                 part.value = self.visit(part.value)
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        return self.generic_visit(node) if self.depth else node  # outside it is a type
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if ast.unparse(node.func).rpartition(".")[2] in _NAMING:
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name in _NAMING:
             node.args[1:] = self._all(node.args[1:])
-            return node
-        return self.generic_visit(node)
+        elif name == "field":
+            node.keywords = [
+                self.visit(one) if one.arg == "default" else one for one in node.keywords
+            ]
+        else:
+            return self.generic_visit(node)
+        return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)

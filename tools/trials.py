@@ -90,8 +90,8 @@ def outcomes(
         while waiting and len(running) < jobs:
             mutant = waiting.pop()
             running[_started(trial, mutant)] = mutant
-        pid, status = os.wait()
-        mutant, code = running.pop(pid), _ended(pid, status)
+        pid, code = _ended()
+        mutant = running.pop(pid)
         found.append((mutant, code))
         print(".x"[code == SURVIVED], end="", file=sys.stderr, flush=True)
     return found
@@ -128,11 +128,15 @@ def _leave(trial: Callable[[Mutant], int], mutant: Mutant) -> NoReturn:
         os._exit(code)
 
 
-def _ended(pid: int, status: int) -> int:
-    """Say how a child ended, and end what it left; one that a signal ended has failed."""
+def _ended() -> tuple[int, int]:
+    """Wait for a child, and say how it ended; one that a signal ended has failed."""
+    done = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert done is not None  # noqa: S101 - it waits until there is one
+    # What it started goes first: while it is not waited for, nobody else can have its number.
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else KILLED
+        os.killpg(done.si_pid, signal.SIGKILL)
+    _, status = os.waitpid(done.si_pid, 0)
+    return done.si_pid, os.WEXITSTATUS(status) if os.WIFEXITED(status) else KILLED
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from openfang.core.errors import AuditUnavailable, Conflict, Unrecorded
+from openfang.core.errors import AuditUnavailable, Conflict, UnknownTool, Unrecorded
 from openfang.core.events import Record
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk
@@ -180,6 +180,39 @@ async def test_who_cannot_record_says_so_until_it_can(tmp_path: Path) -> None:
             assert (broker.in_flight, broker.unfinished) == (0, False)
         await broker.try_again()
         assert not broker.failing
+
+
+async def test_an_ending_that_cannot_be_written_is_owed_until_it_can(tmp_path: Path) -> None:
+    running, go = anyio.Event(), anyio.Event()
+
+    async def waits(_: Mapping[str, Any]) -> str:
+        running.set()
+        await go.wait()
+        return "ran"
+
+    async def call() -> None:
+        with pytest.raises(Unrecorded):
+            await app.call("mcp:slow:waits")
+
+    waiting = TableSource(Kind.MCP, "slow", {"waits": (LOW, waits)})
+    async with open_test_app(tmp_path / "home", sources=[source(Held()), waiting]) as app:
+        broker = app.parts.broker
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await running.wait()
+            with unwritable(app):
+                go.set()
+                with anyio.fail_after(10):
+                    while not broker._owed:
+                        await anyio.lowlevel.checkpoint()
+                for tool in ("mcp:demo:echo", "mcp:demo:unknown"):
+                    with pytest.raises(AuditUnavailable):
+                        await app.call(tool)
+                    assert [line.event for line in broker._owed] == ["tool_invocation_end"]
+                assert (open_calls(app), broker.in_flight) == (1, 0)
+        with pytest.raises(UnknownTool):
+            await app.call("mcp:demo:unknown")
+        assert (open_calls(app), broker.unfinished) == (0, False)
 
 
 async def test_a_call_is_in_flight_until_its_ending_is_on_record(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import resource
 import sqlite3
+import stat
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -30,7 +32,6 @@ from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from openfang.app.parts import Parts
 
@@ -274,6 +275,18 @@ def test_a_checkpoint_that_was_only_half_written_is_no_success(tmp_path: Path) -
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     last = notary.sign(Head(3, bytes(32)), 3)
     assert [*second_place(file)] == [first, last]
+
+
+def test_the_second_place_is_the_owners_alone_and_has_a_line_for_each(tmp_path: Path) -> None:
+    file = tmp_path / "away" / "from" / "home.jsonl"
+    notary = Notary(node="n", key=Ed25519PrivateKey.generate(), file=file)
+    signed = [notary.sign(Head(1, bytes(32)), 1)]
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    signed += [notary.sign(Head(seq, bytes(32)), seq) for seq in (2, 3)]
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (file.parent, file)] == [0o700, 0o600]
+    assert len(file.read_bytes().split(b"\n")) == 3 + 1
+    assert [*second_place(file)] == signed
 
 
 def test_every_field_of_a_checkpoint_is_signed() -> None:

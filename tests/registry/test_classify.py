@@ -300,6 +300,75 @@ def test_targets_are_found_by_format_and_by_name_also_inside_objects_and_lists()
     }  # fmt: skip
 
 
+@pytest.mark.requirement("C9.1", "C9.2")
+@pytest.mark.parametrize(
+    ("tag", "effect", "labels"),
+    [
+        ("fs.read", Effect.NONE, Labels.LOCAL_FILE),
+        ("database.read", Effect.NONE, Labels.NONE),
+        ("cloud.key_read", Effect.NONE, Labels.SECRET),
+        ("network.dns", Effect.EXTERNAL_READ, Labels.EXTERNAL_NETWORK),
+        ("network.http", Effect.EXTERNAL_READ, Labels.EXTERNAL_NETWORK),
+        ("network.socket", Effect.EXTERNAL_READ, Labels.EXTERNAL_NETWORK),
+        ("fs.write", Effect.LOCAL_WRITE, Labels.NONE),
+        ("fs.delete", Effect.LOCAL_WRITE, Labels.NONE),
+        ("fs.chmod", Effect.LOCAL_WRITE, Labels.NONE),
+        ("system.env", Effect.LOCAL_WRITE, Labels.NONE),
+        ("database.write", Effect.LOCAL_WRITE, Labels.NONE),
+        ("database.delete", Effect.LOCAL_WRITE, Labels.NONE),
+        ("cloud.resource_create", Effect.EXTERNAL_WRITE, Labels.NONE),
+        ("cloud.resource_delete", Effect.EXTERNAL_WRITE, Labels.NONE),
+        ("unknown", Effect.EXTERNAL_WRITE, Labels.EXTERNAL_NETWORK),
+        ("cloud.key_write", Effect.IDENTITY, Labels.NONE),
+        ("system.exec", Effect.EXEC, Labels.NONE),
+        ("payments", Effect.MONEY, Labels.NONE),
+    ],
+)
+def test_every_tag_has_its_effect_and_its_label(tag: str, effect: Effect, labels: Labels) -> None:
+    declared = Declared(risk=Risk.LOW, tags=frozenset({tag}))
+    found = verdict("item", declared=declared)
+    assert (found.sink.effect, found.labels) == (effect, labels)
+
+
+@pytest.mark.requirement("C9.2")
+@pytest.mark.parametrize(
+    ("risk", "effect"), [(Risk.MEDIUM, Effect.EXTERNAL_READ), (Risk.HIGH, Effect.EXTERNAL_WRITE)]
+)
+def test_a_risky_look_at_the_network_may_be_more_than_a_look(risk: Risk, effect: Effect) -> None:
+    declared = Declared(risk=risk, tags=frozenset({"network.http"}))
+    assert verdict("item", declared=declared).sink.effect is effect
+
+
+def test_a_title_raises_like_a_description() -> None:
+    assert verdict("item", title="Delete all files").risk >= Risk.HIGH
+    assert "description" in verdict("item", title="Delete all files").why["risk"]
+
+
+def test_why_names_the_hint_that_decided() -> None:
+    reads = {"readOnlyHint": True}
+    lowered = verdict("send_email", trust=Trust.HIGH, annotations=reads)
+    assert (lowered.why["risk"], lowered.why["effect"]) == ("readOnlyHint", "tags")
+    assert lowered.sink.effect is Effect.EXTERNAL_READ
+    raised = verdict("get_item", annotations={"destructiveHint": True})
+    assert (raised.why["risk"], raised.why["tags"]) == ("destructiveHint", "destructiveHint")
+    changing = verdict("get_item", annotations={"readOnlyHint": False})
+    assert (changing.why["risk"], changing.why["tags"]) == ("readOnlyHint", "readOnlyHint")
+
+
+def test_only_the_operator_may_call_something_dangerous_without_an_effect() -> None:
+    silent = Declared(risk=Risk.HIGH, tags=frozenset({"fs.read"}))
+    assert "unknown" in verdict("item", declared=silent).tags
+    overridden = classify(foreign("item"), trust=Trust.MEDIUM, overrides=silent)
+    assert overridden.tags == {"fs.read"}
+
+
+@pytest.mark.requirement("C9.2")
+@pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
+def test_targets_are_found_in_every_alternative(word: str) -> None:
+    wanted = schema(body={word: [{"type": "null"}, schema(href={}, host={"type": "null"})]})
+    assert targets_of(wanted).places == ("body.href",)
+
+
 @pytest.mark.requirement("C9.2")
 def test_a_read_chooses_only_the_place_it_reaches() -> None:
     found = verdict("get_item", input_schema=schema(id={}, page_url={}))

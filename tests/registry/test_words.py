@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.registry.words import clauses, grams, singular, split
+from openfang.registry.words import bases, clauses, grams, singular, split
 
 pytestmark = pytest.mark.requirement("C11.1")
 
@@ -59,3 +59,16 @@ def test_the_singular_is_found_where_there_is_one() -> None:
 
 def test_pairs_of_neighbours_are_found_in_the_singular() -> None:
     assert "api key" in grams(("list", "api", "keys"))
+
+
+@pytest.mark.parametrize(
+    ("word", "forms"),
+    [
+        ("runs", ("runs", "run")),
+        ("pushes", ("pushes", "pushe", "push")),
+        ("copies", ("copies", "copie", "copi", "copy")),
+        ("run", ("run",)),
+    ],
+)
+def test_a_third_person_stands_for_its_verb(word: str, forms: tuple[str, ...]) -> None:
+    assert bases(word) == forms

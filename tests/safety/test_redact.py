@@ -295,6 +295,13 @@ def test_json_inside_json_is_looked_into() -> None:
     assert read == {"user": "ada", "password": redacted.found[0].mark, "n": 1}
 
 
+def test_a_number_in_a_cut_off_json_text_becomes_a_string() -> None:
+    redacted = PLAIN.json_text('{"password": 123456789, "cut')
+    (found,) = redacted.found
+    assert redacted.text == f'{{"password": "{found.mark}", "cut'
+    assert found.kind == "named_number"
+
+
 def test_a_cut_off_json_text_is_redacted_to_its_end() -> None:
     assert "hunter" not in PLAIN.json_text('{"a": 1, "password": "hunter').text
 

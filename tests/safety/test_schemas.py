@@ -164,6 +164,13 @@ def deep_schema(depth: int) -> Schema:
     return schema
 
 
+def levels(count: int) -> Schema:
+    schema = Schema()
+    for _ in range(count - 1):
+        schema = {"items": schema}
+    return {**schema, "properties": {"a": {}}}
+
+
 TOO_MUCH: list[Schema] = [
     {"description": "x" * 300_000},
     deep_schema(40),
@@ -182,7 +189,11 @@ def test_as_much_as_is_taken_is_taken() -> None:
     patterns = {f"p{n}": {"pattern": f"^a{n}$"} for n in range(100)}
     compile_schema({"properties": patterns}).check({"p7": "a7"})
     compile_schema({"patternProperties": {f"^a{n}$": {} for n in range(100)}}).check({"a7": 1})
-    compile_schema(deep_schema(31)).check({})
+    compile_schema(levels(64)).check({})
+    assert refusal(levels(65), {}).rule == "schema_broken"
+    around = len(b'{"description":""}')
+    compile_schema({"description": "x" * (256 * 1024 - around)}).check({})
+    assert refusal({"description": "x" * (256 * 1024 - around + 1)}, {}).rule == "schema_broken"
 
 
 def test_what_is_wrong_with_any_value_can_be_asked() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 async def explain(pipeline: Pipeline, call: Call) -> Explanation:
     """Take a call through the same checks as `invoke`, without making it."""
     tool = pipeline.catalog.find(call.caller, call.tool)
-    canonical = check_arguments(None, call.arguments)
+    canonical = check_arguments(call.arguments)
     now = pipeline.clock.monotonic()
     labels = pipeline.entered(call, tool, canonical)
     arguments = _step("arguments", lambda: pipeline.validator(tool).check(call.arguments))

@@ -144,7 +144,7 @@ class Pipeline:
         check_bound(call.context)
         self.guards.enter(call, tool, self.clock.monotonic())
         trail.entered = True
-        trail.canonical = check_arguments(None, call.arguments)
+        trail.canonical = check_arguments(call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
         engine = self.engine

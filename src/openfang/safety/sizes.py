@@ -26,16 +26,15 @@ _TOKEN = re.compile(rb'[,{\[]|"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"?')
 _BY_REFERENCE = "Pass large data as a file or a blob reference"
 
 
-def check_arguments(raw: bytes | None, arguments: Mapping[str, Any]) -> bytes:
-    """Return the canonical JSON of the arguments, or refuse them.
-
-    `raw` is their JSON as it came over the wire, if it did: its length is looked at first.
-    """
-    if raw is not None and len(raw) > MAX_ARGUMENTS:
-        raise _too_large(len(raw))
+def check_arguments(arguments: Mapping[str, Any]) -> bytes:
+    """Return the canonical JSON of the arguments, or refuse them."""
     canonical = _dump(arguments)
     if len(canonical) > MAX_ARGUMENTS:
-        raise _too_large(len(canonical))
+        raise InvalidArguments(
+            f"The arguments are {len(canonical)} bytes of JSON; at most {MAX_ARGUMENTS} are taken",
+            rule="arguments_too_large",
+            way_out=_BY_REFERENCE,
+        )
     # Without that many brackets nothing is that deep, and orjson writes NaN and infinity as null:
     # few calls need the walk.
     if b"null" in canonical or canonical.count(b"{") + canonical.count(b"[") > MAX_DEPTH:
@@ -118,14 +117,6 @@ def _children(node: object) -> Iterable[Any]:
         case _:
             pass
     return ()
-
-
-def _too_large(size: int) -> InvalidArguments:
-    return InvalidArguments(
-        f"The arguments are {size} bytes of JSON; at most {MAX_ARGUMENTS} are taken",
-        rule="arguments_too_large",
-        way_out=_BY_REFERENCE,
-    )
 
 
 def _too_deep() -> InvalidArguments:
