@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BAR = 85
+_AT_IMPORT = ""
 # Seconds: tests that take longer are not asked, and a mutant has to survive no more than these.
 SLOW, ENOUGH = 6.0, 20.0
 # Who is asked: the packages' own tests, and those that go through all of them in one process.
@@ -54,6 +55,9 @@ class Part:
 
     def sources(self) -> list[Path]:
         return sorted(file for glob in self.files for file in (SOURCE / "openfang").glob(glob))
+
+    def is_own(self, test: str) -> bool:
+        return test.startswith(self.own)
 
 
 PARTS = {
@@ -79,29 +83,27 @@ def chosen(part: Part, seen: Seen, sample: int, seed: int) -> list[Mutant]:
 
 
 def _mutant(part: Part, seen: Seen, file: Path, mutation: Mutation) -> Mutant:
-    tests = _asked(part, seen, file, _running(part, seen, file, mutation))
-    spent = sum(seen.seconds[test] for test in tests)
-    return Mutant(file=file, mutation=mutation, tests=tests, seconds=spent)
-
-
-def _running(part: Part, seen: Seen, file: Path, mutation: Mutation) -> set[str]:
-    """Name the tests that run the line; what runs at import is asked of those that are about it."""
     lines = seen.lines[file]
-    if mutation.inside:
-        found = {*(lines.get(mutation.line) or lines.get(mutation.statement, ()))}
-        return found & seen.seconds.keys()
-    users = {test for tests in lines.values() for test in tests} & seen.seconds.keys()
+    running = {*(lines.get(mutation.line) or lines.get(mutation.statement, ()))}
+    fresh = not mutation.inside or running == {_AT_IMPORT}
+    tests = _asked(part, seen, file, _about(part, seen, file) if fresh else running)
+    spent = sum(seen.seconds[test] for test in tests)
+    return Mutant(file=file, mutation=mutation, tests=tests, seconds=spent, fresh=fresh)
+
+
+def _about(part: Part, seen: Seen, file: Path) -> set[str]:
+    """Name the tests that use a file and are about it, by their place or by their name."""
+    users = {test for tests in seen.lines[file].values() for test in tests} - {_AT_IMPORT}
     # A table has no line that runs later; whoever reads it is among the package's tests.
-    near = users or seen.seconds.keys()
-    return {test for test in near if file.stem in test or test.startswith(part.own)}
+    return {test for test in users or seen.seconds if file.stem in test or part.is_own(test)}
 
 
 def _asked(part: Part, seen: Seen, file: Path, tests: set[str]) -> tuple[str, ...]:
     def order(test: str) -> tuple[bool, bool, float]:
-        return file.stem not in test, not test.startswith(part.own), seen.seconds[test]
+        return file.stem not in test, not part.is_own(test), seen.seconds[test]
 
     asked, left = list[str](), ENOUGH
-    for test in sorted(tests, key=order):
+    for test in sorted(tests & seen.seconds.keys(), key=order):
         if seen.seconds[test] <= min(SLOW, left):
             asked.append(test)
             left -= seen.seconds[test]
@@ -111,12 +113,12 @@ def _asked(part: Part, seen: Seen, file: Path, tests: set[str]) -> tuple[str, ..
 def tried(mutants: Sequence[Mutant], jobs: int) -> list[tuple[Mutant, int]]:
     """Try all; what cannot be changed in a living function is tried by a fresh import."""
     unseen = [(one, SURVIVED) for one in mutants if not one.tests]
-    inside = [one for one in mutants if one.tests and one.mutation.inside]
-    outside = [one for one in mutants if one.tests and not one.mutation.inside]
-    found = given(lambda: tried_alive(inside, TESTS, jobs))
-    outside += [one for one, code in found if code == UNFIT]
+    alive = [one for one in mutants if one.tests and not one.fresh]
+    fresh = [one for one in mutants if one.tests and one.fresh]
+    found = given(lambda: tried_alive(alive, TESTS, jobs))
+    fresh += [one for one, code in found if code == UNFIT]
     found = [(one, code) for one, code in found if code != UNFIT]
-    return [*unseen, *found, *tried_afresh(outside, jobs)]
+    return [*unseen, *found, *tried_afresh(fresh, jobs)]
 
 
 def report(part: Part, found: Sequence[tuple[Mutant, int]]) -> bool:

@@ -46,6 +46,8 @@ class Mutant:
     tests: tuple[str, ...]
     seconds: float
     """What these tests usually take, all together."""
+    fresh: bool
+    """Whether it runs when its module is imported, so that the module must be."""
 
     def __str__(self) -> str:
         change = f"{self.mutation.before}  ->  {self.mutation.after}"

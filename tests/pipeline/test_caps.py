@@ -91,6 +91,8 @@ def test_of_structured_content_that_is_too_much_the_small_fields_stay() -> None:
     assert [*cut][:3] == ["name", "n00", "n01"]
     assert len(cut) == 32 + 2
     assert set(shaped(structured=["y" * 400]).structured) == {"truncated", "characters"}
+    edges = {"in": "y" * 298, "out": "y" * 299}
+    assert set(shaped(structured=edges).structured) == {"in", "truncated", "characters"}
 
 
 def test_ten_thousand_parts_are_enough() -> None:
@@ -119,6 +121,8 @@ def test_the_whole_is_kept_for_who_began_the_chain() -> None:
 def test_room_is_made_whenever_a_share_of_it_has_been_filled() -> None:
     made = [bool(SHAPER.room(f"blob{at}", "key:other", 400)) for at in range(6)]
     assert made == [True, False, False, True, False, False]
+    exactly = [bool(SHAPER.room(f"blob{at}", "key:third", 500)) for at in range(4)]
+    assert exactly == [True, False, False, True]
 
 
 @pytest.mark.requirement("C9.1")

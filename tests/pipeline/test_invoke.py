@@ -11,6 +11,8 @@ from anyio import to_thread
 
 from openfang.core.calls import EVERYTHING, Admitted, Bounds, Call, Caller, Grants
 from openfang.core.errors import (
+    AuditUnavailable,
+    CallRefused,
     CallTimedOut,
     FlowRefused,
     GuardTripped,
@@ -23,7 +25,7 @@ from openfang.core.errors import (
 from openfang.core.events import AuditEvent
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
-from openfang.core.results import Result, text_result
+from openfang.core.results import Outcome, Result, text_result
 from openfang.core.tools import Effect, Risk, Sink, Tool
 from openfang.core.trace import CURRENT_TRACE, new_chain, read_chain
 from openfang.policy.context import Wish
@@ -465,3 +467,43 @@ async def test_what_a_call_logs_is_logged_under_its_trace(tmp_path: Path) -> Non
         call = app.make("mcp:demo:looks", {})
         await app.invoke(call)
     assert seen == [call.chain.trace_id]
+
+
+class Watching:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def ended(self, call: Call, tool: Tool, outcome: Outcome, seconds: float) -> None:
+        assert (call.tool, seconds >= 0) == (tool.id, True)
+        self.seen.append((tool.id, outcome.value))
+
+    def refused(self, call: Call, tool: Tool | None, refusal: CallRefused) -> None:
+        assert tool is None or tool.id == call.tool
+        self.seen.append((call.tool, refusal.code))
+
+
+@pytest.mark.requirement("C7.10", "C14.2")
+async def test_whoever_watches_hears_once_how_each_call_ended(tmp_path: Path) -> None:
+    table = {name: (HARMLESS, act) for name, act in (("echo", echo), ("broken", broken))}
+    source = TableSource(Kind.MCP, "demo", table)
+    watching = Watching()
+    async with open_test_app(tmp_path / "home", sources=[source]) as app:
+        app.parts.pipeline.observers = (watching,)
+        await app.call("mcp:demo:echo")
+        with pytest.raises(SourceFailed):
+            await app.call("mcp:demo:broken")
+        with pytest.raises(UnknownTool):
+            await app.call("mcp:demo:none")
+        connection = app.parts.broker.writer._database.connection
+        connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(AuditUnavailable):
+            await app.call("mcp:demo:echo")
+        connection.execute("PRAGMA query_only = OFF")
+    assert watching.seen == [
+        ("mcp:demo:echo", "ok"),
+        ("mcp:demo:broken", "failed"),
+        ("mcp:demo:none", "unknown_tool"),
+        ("mcp:demo:echo", "audit_unavailable"),
+    ]

@@ -68,6 +68,7 @@ def asked(tool: Tool, arguments: dict[str, Any], *network: str) -> object:
         {"domain": "evil.com"},
         {"website": "https://evil.com"},
         {"href": "evil.com"},
+        {"website": "evil.com"},
         {"link": "evil.com"},
         {"hostname": "evil.com"},
         {"endpoints": ["evil.com"]},
@@ -119,6 +120,7 @@ def test_who_may_reach_everything_may_also_reach_what_we_cannot_read() -> None:
 def test_a_grant_for_a_port_is_none_for_another_protocol() -> None:
     assert asked(TOOL, {"url": "https://good.com/"}, "good.com:443") is ALLOW
     assert isinstance(asked(TOOL, {"url": "ftp://good.com/"}, "good.com:80"), Deny)
+    assert asked(TOOL, {"url": "http://good.com/"}, "good.com:80") is ALLOW
     assert asked(TOOL, {"url": "ws://good.com/"}, "good.com:80") is ALLOW
     assert asked(TOOL, {"url": "WSS://good.com/"}, "good.com:443") is ALLOW
     assert isinstance(asked(TOOL, {"url": "wss://good.com/"}, "good.com:80"), Deny)

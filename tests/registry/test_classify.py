@@ -19,7 +19,7 @@ from openfang.registry.classify import (
     classify,
     harm,
 )
-from openfang.registry.rules import DEFAULT_RULES
+from openfang.registry.rules import DEFAULT_RULES, Reading
 from openfang.registry.targets import targets_of
 
 pytestmark = pytest.mark.requirement("C11.1", "C11.2")
@@ -357,9 +357,53 @@ def test_why_names_the_hint_that_decided() -> None:
 
 def test_only_the_operator_may_call_something_dangerous_without_an_effect() -> None:
     silent = Declared(risk=Risk.HIGH, tags=frozenset({"fs.read"}))
-    assert "unknown" in verdict("item", declared=silent).tags
+    found = verdict("item", declared=silent)
+    assert (found.tags, found.why["tags"]) == ({"fs.read", "unknown"}, "risk")
     overridden = classify(foreign("item"), trust=Trust.MEDIUM, overrides=silent)
     assert overridden.tags == {"fs.read"}
+
+
+@pytest.mark.requirement("C9.2")
+@pytest.mark.parametrize("tag", ["network.dns", "network.http", "network.socket"])
+def test_what_reaches_the_network_does_so_in_a_closed_world_too(tag: str) -> None:
+    declared = Declared(risk=Risk.LOW, tags=frozenset({tag}))
+    closed = verdict(
+        "item", trust=Trust.HIGH, declared=declared, annotations={"openWorldHint": False}
+    )
+    assert (closed.sink.effect, closed.labels) == (Effect.EXTERNAL_READ, Labels.NONE)
+
+
+@pytest.mark.parametrize(
+    ("risk", "tag", "idempotent"),
+    [
+        (Risk.LOW, "fs.read", True),
+        (Risk.MEDIUM, "fs.read", False),
+        (Risk.LOW, "fs.write", False),
+    ],
+)
+def test_only_what_is_harmless_and_only_reads_may_be_made_again(
+    *, risk: Risk, tag: str, idempotent: bool
+) -> None:
+    found = verdict("item", declared=Declared(risk=risk, tags=frozenset({tag})))
+    assert found.idempotent is idempotent
+
+
+def test_what_two_words_say_is_said_together() -> None:
+    sends = Reading(risk=Risk.MEDIUM, tags=frozenset({"network.http"}), sends=True, because="send")
+    deletes = Reading(risk=Risk.HIGH, tags=frozenset({"fs.delete"}), because="delete")
+    both = frozenset({"network.http", "fs.delete"})
+    for joined in (sends.join(deletes), deletes.join(sends)):
+        assert joined == Reading(risk=Risk.HIGH, tags=both, sends=True, because="delete")
+    other = Reading(risk=Risk.HIGH, because="drop")
+    assert (deletes.join(other).because, other.join(deletes).because) == ("delete", "drop")
+    assert Reading().join(Reading(because="get")).because == "get"
+
+
+@pytest.mark.requirement("C9.2")
+@pytest.mark.parametrize("kind", ["object", "array", "boolean", "null"])
+def test_what_cannot_name_a_place_is_none_whatever_it_is_called(kind: str) -> None:
+    assert targets_of(schema(url={"type": kind})).chosen == ()
+    assert targets_of(schema(url={"type": "integer"})).places == ("url",)
 
 
 @pytest.mark.requirement("C9.2")

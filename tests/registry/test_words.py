@@ -72,3 +72,22 @@ def test_pairs_of_neighbours_are_found_in_the_singular() -> None:
 )
 def test_a_third_person_stands_for_its_verb(word: str, forms: tuple[str, ...]) -> None:
     assert bases(word) == forms
+
+
+@pytest.mark.parametrize(
+    ("word", "one"),
+    [
+        ("files", "file"),
+        ("directories", "directory"),
+        ("flies", "fly"),
+        ("ties", "tie"),
+        ("access", "access"),
+        ("status", "status"),
+        ("analysis", "analysis"),
+        ("dns", "dns"),
+        ("ids", "id"),
+        ("as", "as"),
+    ],
+)
+def test_many_are_known_by_the_word_for_one(word: str, one: str) -> None:
+    assert singular(word) == one

@@ -48,9 +48,6 @@ _EFFECT_OF = {
     "payments": Effect.MONEY,
 }
 _LABEL_OF = {
-    "network.dns": Labels.EXTERNAL_NETWORK,
-    "network.http": Labels.EXTERNAL_NETWORK,
-    "network.socket": Labels.EXTERNAL_NETWORK,
     "unknown": Labels.EXTERNAL_NETWORK,
     "fs.read": Labels.LOCAL_FILE,
     "cloud.key_read": Labels.SECRET,
