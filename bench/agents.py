@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.figures import Figure
 from openfang.agents.sessions import StoredSessions
-from openfang.app.sessions import Conversations
+from openfang.app.agents.sessions import Conversations
 from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TextIO
 _PRELOADED = (
     "anyio._backends._asyncio",
     "cryptography.hazmat.primitives.asymmetric.ed25519",
-    "openfang.app.daemon",
+    "openfang.app.daemon.process",
     "openfang.app.local",
     "openfang.app.verify",
     "openfang.cli.app",

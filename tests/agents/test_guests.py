@@ -14,7 +14,7 @@ from tests.agents.test_node import node, put
 from tests.agents.test_turns import Gate
 
 from openfang.app.admin import Admin
-from openfang.app.guests import MOST_OF_ONE
+from openfang.app.agents.guests import MOST_OF_ONE
 from openfang.core.calls import Grants, Mode
 from openfang.core.errors import InvalidArguments, SourceFailed
 from openfang.core.ids import Kind
@@ -26,7 +26,7 @@ from openfang.testing import TableSource
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from openfang.app.agents import Agents
+    from openfang.app.agents.running import Agents
     from openfang.core.calls import Caller
     from openfang.testing import OpenApp
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
-    from openfang.app.agents import Agents
+    from openfang.app.agents.running import Agents
     from openfang.core.progress import Told
 
 pytestmark = pytest.mark.requirement("C6.1")

@@ -8,7 +8,7 @@ import pytest
 from tests.agents.test_node import node, say
 
 from openfang.agents.planner.model import PlannerModel
-from openfang.app.starters import write_starters
+from openfang.app.agents.starters import write_starters
 from openfang.core.agents import Message, Prompt, Speaker, Spent, Wanted, Words
 from openfang.core.ids import Kind
 from openfang.core.tools import Tool

@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 import anyio
 
+from openfang.app.auth.identify import identify
 from openfang.app.environment import credential
-from openfang.app.identify import identify
+from openfang.app.home.paths import Home
+from openfang.app.home.restore import restore
 from openfang.app.lifespan import open_app
-from openfang.app.paths import Home
-from openfang.app.restore import restore
 from openfang.app.verify import verify
 
 STEPS = ("open", "os.", "shutil.", "sqlite3.", "fcntl.", "ctypes.dl")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from openfang.app.backup import back_up
-from openfang.app.home import init_home
-from openfang.app.restore import restore
+from openfang.app.home.backup import back_up
+from openfang.app.home.new import init_home
+from openfang.app.home.restore import restore
 from openfang.core.errors import HomeError
 
 if TYPE_CHECKING:

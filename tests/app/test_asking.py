@@ -10,12 +10,12 @@ import anyio
 import orjson
 import pytest
 
-from openfang.app.asking import Asking
 from openfang.app.attach import open_session
-from openfang.app.discovery import only_daemon, this_daemon, write
-from openfang.app.home import init_home
+from openfang.app.daemon.discovery import only_daemon, this_daemon, write
+from openfang.app.home.new import init_home
 from openfang.app.local import Local, open_local
-from openfang.app.remote import Remote
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.core.bodies import problem_body, result_body
 from openfang.core.calls import Mode
 from openfang.core.errors import InvalidArguments, OpenFangError, Parked, Unauthenticated

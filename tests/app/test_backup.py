@@ -23,14 +23,14 @@ import pytest
 from anyio import to_thread
 
 from openfang.agents.sessions import StoredSessions
-from openfang.app.backup import Backup, back_up
+from openfang.app.auth.identify import identify
 from openfang.app.environment import credential
-from openfang.app.home import init_home
-from openfang.app.identify import identify
+from openfang.app.home.backup import Backup, back_up
+from openfang.app.home.manifest import MANIFEST
+from openfang.app.home.new import init_home
+from openfang.app.home.paths import Home
+from openfang.app.home.restore import Restored, restore
 from openfang.app.lifespan import open_app, sign_head
-from openfang.app.manifest import MANIFEST
-from openfang.app.paths import Home
-from openfang.app.restore import Restored, restore
 from openfang.app.verify import verify
 from openfang.core.agents import Message, Speaker
 from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from openfang.app.connecting import (
+from openfang.app.connect.connecting import (
     Planned,
     Seen,
     Target,
@@ -25,8 +25,8 @@ from openfang.app.connecting import (
     see,
     survey,
 )
-from openfang.app.connections import Connections, require_writable
-from openfang.app.importing import leads_to_us, plan
+from openfang.app.connect.connections import Connections, require_writable
+from openfang.app.connect.importing import leads_to_us, plan
 from openfang.config.clients import named_file, read_client, usual_files, written_file
 from openfang.config.forms import FORMS, find_form
 from openfang.core.errors import ConfigError, Conflict, NotFound

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from openfang.app.difference import difference
+from openfang.app.connect.difference import difference
 
 pytestmark = pytest.mark.requirement("C4.9", "C18.3")
 

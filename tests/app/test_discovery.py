@@ -17,8 +17,8 @@ import pytest
 from anyio import to_thread
 
 from openfang import compat
-from openfang.app import discovery
-from openfang.app.discovery import (
+from openfang.app.daemon import discovery
+from openfang.app.daemon.discovery import (
     Absent,
     Found,
     claimed,
@@ -325,6 +325,6 @@ async def test_whoever_only_looks_keeps_no_daemon_from_starting(tmp_path: Path) 
 
 def test_looking_for_a_daemon_imports_nothing_heavy() -> None:
     heavy = {"aiohttp", "cryptography", "cyclopts", "pydantic", "rich", "sqlite3", "starlette"}
-    program = f"import sys, openfang.app.discovery; print(*({heavy!r} & set(sys.modules)))"
+    program = f"import sys, openfang.app.daemon.discovery; print(*({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.split() == []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from openfang.app.editing import Editing
+from openfang.app.home.editing import Editing
 from openfang.config.edit import switched, with_server
 from openfang.core.errors import ConfigError, Conflict, HomeError
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from openfang.app.auth.identify import identify
 from openfang.app.build import build
 from openfang.app.environment import credential
-from openfang.app.home import Made, init_home
-from openfang.app.identify import identify
+from openfang.app.home.new import Made, init_home
 from openfang.core.errors import HomeError, Unauthenticated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from openfang.app.paths import Home
+    from openfang.app.home.paths import Home
     from openfang.core.calls import Caller
 
 pytestmark = pytest.mark.requirement("C18.1")

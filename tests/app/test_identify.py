@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from openfang.app.auth.identify import identify
 from openfang.app.environment import incoming_chain
-from openfang.app.identify import identify
 from openfang.core.errors import Unauthenticated
 from openfang.core.session import Options
 from openfang.testing import open_test_app

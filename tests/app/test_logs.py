@@ -19,9 +19,9 @@ from anyio import to_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.app.logfile import File
-from openfang.app.loglines import LONGEST, JsonLines, TextLines
-from openfang.app.logs import Drain, Logs, open_logs
+from openfang.app.logs.file import File
+from openfang.app.logs.lines import LONGEST, JsonLines, TextLines
+from openfang.app.logs.log import Drain, Logs, open_logs
 from openfang.core.errors import HomeError, PolicyViolation
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk
@@ -587,7 +587,7 @@ def test_a_full_device_harms_nobody() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from openfang.app.logfile import File, Stream
+from openfang.app.logs.file import File, Stream
 
 def may_grow_to(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.app.pinning import may_change
+from openfang.app.servers.pinning import may_change
 
 pytestmark = pytest.mark.requirement("C11.4")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openfang.app.problems import read_failure, read_problem
+from openfang.app.remote.problems import read_failure, read_problem
 from openfang.core import errors
 from openfang.core.bodies import failure_body, problem_body
 from openfang.core.decisions import Verdict

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from tests.edges.live import live
 
-from openfang.app.asking import Asking
 from openfang.app.local import Local
-from openfang.app.remote import Remote
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.core.bodies import explanation_body, result_body, tool_body
 from openfang.core.calls import Grants, Mode, Role
 from openfang.core.errors import CallFailed, OpenFangError, Parked, SourceFailed

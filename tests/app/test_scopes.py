@@ -11,7 +11,7 @@ from tests.app.offering.shop import entry, names, refusals, shop, table
 from tests.app.offering.test_agents import opened_by, put
 from tests.edges.live import live
 
-from openfang.app.identify import identify
+from openfang.app.auth.identify import identify
 from openfang.core.errors import NotFound
 from openfang.core.keys import opened
 from openfang.core.wire import key_body, read_key

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from openfang.app.sealing import handed_over, own_secrets, referred, seal
+from openfang.app.servers.sealing import handed_over, own_secrets, referred, seal
 from openfang.config.servers import McpServer
 from openfang.sources.mcp.spec import Http, Stdio
 

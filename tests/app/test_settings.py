@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from openfang.app.identify import identify
+from openfang.app.auth.identify import identify
 from openfang.core.errors import CallTimedOut, GuardTripped, OpenFangError, Parked, PolicyViolation
 from openfang.core.ids import Kind
 from openfang.core.keys import Scope

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from openfang.app.counts import BUCKETS
-from openfang.app.exposition import written
-from openfang.app.telemetry import MAX_ROUTES, MAX_RULES, MAX_TOOLS, Readings, Telemetry
+from openfang.app.metrics.counts import BUCKETS
+from openfang.app.metrics.exposition import written
+from openfang.app.metrics.telemetry import MAX_ROUTES, MAX_RULES, MAX_TOOLS, Readings, Telemetry
 from openfang.core.calls import Call, Caller
 from openfang.core.errors import CallRefused, PolicyViolation, SourceFailed, UnknownTool
 from openfang.core.ids import Kind
@@ -293,6 +293,6 @@ def test_both_formats_say_the_same() -> None:
 
 
 def test_a_start_does_not_pay_for_the_library_that_writes_the_formats() -> None:
-    code = "import sys, openfang.app.telemetry; print('prometheus_client' in sys.modules)"
+    code = "import sys, openfang.app.metrics.telemetry; print('prometheus_client' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"

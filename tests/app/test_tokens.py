@@ -15,9 +15,9 @@ from joserfc import jws
 from joserfc.jwa import JWS_ALGORITHMS
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
-from openfang.app.claims import Bad, Said, holder_of
-from openfang.app.jwks import metadata_addresses
-from openfang.app.tokens import ALGORITHMS, Verifier, read_keys
+from openfang.app.auth.claims import Bad, Said, holder_of
+from openfang.app.auth.jwks import metadata_addresses
+from openfang.app.auth.tokens import ALGORITHMS, Verifier, read_keys
 from openfang.config.node import Issuer
 from openfang.core.calls import EVERYTHING, Role
 

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfang.app.build import build
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
+from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
-from openfang.app.paths import Home
 from openfang.app.verify import Verification, verify
 from openfang.audit.chain import Checkpoint, Verifier, digest
 from openfang.audit.notary import Notary, second_place

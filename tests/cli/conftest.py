@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.forked import SECONDS, command, run, started, whole
 
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import serving
 
-from openfang.app.starters import STARTERS
+from openfang.app.agents.starters import STARTERS
 from openfang.config.manifests import parse_manifest, read_manifests
 
 if TYPE_CHECKING:

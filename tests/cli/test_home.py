@@ -137,7 +137,7 @@ def test_the_demonstration_runs_again_and_again(openfang: Cli, tmp_path: Path) -
 
 AS_NOBODY = """
 import json, os, pathlib, sys
-from openfang.app.doctor import examine
+from openfang.app.home.doctor import examine
 if os.geteuid() == 0:
     os.seteuid(65534)
 found = examine(pathlib.Path(sys.argv[1]), {}, 0)

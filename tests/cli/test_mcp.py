@@ -24,7 +24,7 @@ from tests.edges.mcp.shelf import MODERN, Talker
 from tests.edges.mcp.test_lines import garbled
 
 from mcp import Client, StdioServerParameters
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -208,7 +208,7 @@ def test_over_a_daemon_nothing_heavy_is_imported(served: Cli) -> None:
     )
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "openfang"
     imported = set(done.stderr.decode().split())
-    assert "openfang.app.mcp_stdio_pump" in imported
+    assert "openfang.app.stdio.pump" in imported
     assert not imported & set(_HEAVY)
     assert not [name for name in imported if name.startswith(tuple(f"{one}." for one in _HEAVY))]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfang.app.importing import plan
+from openfang.app.connect.importing import plan
 from openfang.config.clients import ClientFile, named_file, usual_files
 from openfang.config.edit import with_server
 from openfang.config.foreign import Around, Foreign, is_us, translated, valid_name

@@ -10,7 +10,7 @@ from tests.config import manifest_behaviour
 from tests.config.test_manifest_schema import PAGE
 from tests.config.test_manifests import put
 
-from openfang.app.cards import PLANNER
+from openfang.app.agents.cards import PLANNER
 from openfang.config.manifests import check_manifests, doubtful, settings
 from openfang.config.unserved import PROVIDERS, UNSERVED
 

@@ -14,9 +14,9 @@ from anyio import to_thread
 from tests.host.wire import Client
 from yarl import URL
 
+from openfang.app.daemon.server import build_server
 from openfang.app.environment import credential
 from openfang.app.lifespan import beside
-from openfang.app.server import build_server
 from openfang.core.wire import read_key
 from openfang.host.crowd import Crowd
 from openfang.host.server import ServerLimits, listen, serve
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
     from pathlib import Path
 
-    from openfang.app.doors import Doors
-    from openfang.app.node import ServedNode
-    from openfang.app.server import Served
+    from openfang.app.auth.doors import Doors
+    from openfang.app.daemon.node import ServedNode
+    from openfang.app.daemon.server import Served
     from openfang.core.events import AuditEvent
     from openfang.core.keys import AdminToken, Key
     from openfang.core.ports import Clock

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.forked import SECONDS, command, run, started
 
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
 
 if TYPE_CHECKING:
     import signal

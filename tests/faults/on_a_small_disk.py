@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
+from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
-from openfang.app.paths import Home
 from openfang.app.verify import verify
 from openfang.core.errors import AuditUnavailable, HomeError, OpenFangError, Unrecorded
 from openfang.core.ids import Kind

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.faults.daemon import SECONDS, Home, make_home
 
-from openfang.app.background import end_daemon, start_apart
-from openfang.app.discovery import Daemon
+from openfang.app.daemon.background import end_daemon, start_apart
+from openfang.app.daemon.discovery import Daemon
 from openfang.core.errors import HomeError
 from openfang.host.detach import running
 

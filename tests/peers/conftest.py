@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.peers.servers import Server
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
     from openfang.core.calls import Call
     from openfang.core.progress import Progress
     from openfang.core.results import Result

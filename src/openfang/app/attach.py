@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from openfang.app.asking import Asking
-from openfang.app.discovery import daemon_of
+from openfang.app.daemon.discovery import daemon_of
 from openfang.app.environment import credential, incoming_chain
-from openfang.app.paths import Home
-from openfang.app.remote import Remote
+from openfang.app.home.paths import Home
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.config.home import find_home
 from openfang.core.errors import Unauthenticated
 from openfang.host.loopback import Loopback

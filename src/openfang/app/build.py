@@ -9,12 +9,12 @@ from anyio import CapacityLimiter
 
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
-from openfang.app.callers import Callers
+from openfang.app.auth.callers import Callers
+from openfang.app.auth.identify import find_key
+from openfang.app.auth.issuer import TrustedIssuer
 from openfang.app.clock import SystemClock
 from openfang.app.families import builtins_of, switched_off
-from openfang.app.home import require_master_key
-from openfang.app.identify import find_key
-from openfang.app.issuer import TrustedIssuer
+from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
 from openfang.app.parts import Parts
 from openfang.app.plugins import load_gates, load_plugin
@@ -55,7 +55,7 @@ from openfang.storage.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openfang.app.paths import Home
+    from openfang.app.home.paths import Home
     from openfang.config.models import Config
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny

@@ -10,7 +10,7 @@ from openfang.core.trace import Chain, read_ancestors, read_chain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.app.paths import Home
+    from openfang.app.home.paths import Home
 
 
 def credential(home: Home, environ: Mapping[str, str]) -> str:

@@ -14,9 +14,9 @@ import orjson
 from anyio import to_thread
 
 from openfang.app.a2a.peers import Peers
+from openfang.app.agents.later import Later
 from openfang.app.build import build
-from openfang.app.later import Later
-from openfang.app.servers import Servers
+from openfang.app.servers.running import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
@@ -36,8 +36,8 @@ from openfang.storage.state import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
+    from openfang.app.home.paths import Home
     from openfang.app.parts import Parts
-    from openfang.app.paths import Home
     from openfang.audit.chain import Checkpoint
     from openfang.core.ports import Clock
     from openfang.storage.writer import Head

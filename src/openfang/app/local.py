@@ -19,16 +19,16 @@ from openfang.app.a2a.people import (
     written,
 )
 from openfang.app.admin import Admin
+from openfang.app.agents.roster import agent_body, agents_body
+from openfang.app.agents.sessions import Conversations
+from openfang.app.auth.identify import identify, refuse, require
 from openfang.app.calling import ONE_SHOT, Calling
-from openfang.app.census import health_body, said, server_body, servers_body
 from openfang.app.environment import credential, incoming_chain
-from openfang.app.identify import identify, refuse, require
+from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
-from openfang.app.paths import Home
-from openfang.app.roster import agent_body, agents_body
-from openfang.app.secrets import Secrets
-from openfang.app.sessions import Conversations
-from openfang.app.upkeep import Upkeep
+from openfang.app.servers.census import health_body, said, server_body, servers_body
+from openfang.app.servers.secrets import Secrets
+from openfang.app.servers.upkeep import Upkeep
 from openfang.config.home import find_home
 from openfang.core.calls import Role
 from openfang.core.errors import NotFound, UnknownTool

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from openfang.app.a2a.peers import Peers
     from openfang.app.a2a.push import Pushes
-    from openfang.app.callers import Callers
-    from openfang.app.issuer import TrustedIssuer
-    from openfang.app.later import Later
-    from openfang.app.paths import Home
-    from openfang.app.servers import Servers
+    from openfang.app.agents.later import Later
+    from openfang.app.auth.callers import Callers
+    from openfang.app.auth.issuer import TrustedIssuer
+    from openfang.app.home.paths import Home
+    from openfang.app.servers.running import Servers
     from openfang.app.sinks import Sinks
     from openfang.app.stores import Backlog
     from openfang.app.timers import Timers

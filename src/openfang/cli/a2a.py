@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from openfang.app.discovery import find_daemon_now
+from openfang.app.daemon.discovery import find_daemon_now
 from openfang.cli.call import summary
 from openfang.cli.errors import ERROR, FAILED, PARKED, Usage
 from openfang.cli.options import Json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
-from openfang.app.paths import Home
+from openfang.app.home.paths import Home
 from openfang.cli.answers import Shown, message
 from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import Json
@@ -20,7 +20,7 @@ from openfang.core.bodies import message_body
 from openfang.core.session import NO_OPTIONS
 
 if TYPE_CHECKING:
-    from openfang.app.drafts import Drafts
+    from openfang.app.agents.drafts import Drafts
     from openfang.core.results import Result
     from openfang.core.session import Session
 
@@ -50,7 +50,7 @@ def _note_left_out(known: set[str]) -> None:
 
 
 def _drafts() -> Drafts:
-    from openfang.app.drafts import Drafts  # noqa: PLC0415 - manifests take 0.3 s
+    from openfang.app.agents.drafts import Drafts  # noqa: PLC0415 - manifests take 0.3 s
 
     return Drafts(find_home(os.environ), os.environ)
 

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from openfang.app.backup import Backup, back_up
-from openfang.app.paths import Home
-from openfang.app.restore import Restored, restore
+from openfang.app.home.backup import Backup, back_up
+from openfang.app.home.paths import Home
+from openfang.app.home.restore import Restored, restore
 from openfang.cli.errors import Usage
 from openfang.cli.options import STDIN, File, Json
 from openfang.cli.output import clean, fields, note, print_json, say

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openfang.app.connecting import Planned
-from openfang.app.connections import require_writable
-from openfang.app.difference import difference
+from openfang.app.connect.connecting import Planned
+from openfang.app.connect.connections import require_writable
+from openfang.app.connect.difference import difference
 from openfang.cli.output import clean, is_terminal, note, paint, print_json, say
 
 _COLOURS = {"+": "green", "-": "red", "@": "dim"}

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from openfang.app.connecting import (
+from openfang.app.connect.connecting import (
     NAME,
     Planned,
     Seen,
@@ -27,10 +27,10 @@ from openfang.app.connecting import (
     see,
     survey,
 )
-from openfang.app.connections import Connections
-from openfang.app.importing import own_places
-from openfang.app.paths import Home
-from openfang.app.reaching import bound_to, end_key, keys_in_force, make_key, reached_at
+from openfang.app.connect.connections import Connections
+from openfang.app.connect.importing import own_places
+from openfang.app.connect.reaching import bound_to, end_key, keys_in_force, make_key, reached_at
+from openfang.app.home.paths import Home
 from openfang.cli.changes import Change, Done, settle
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json

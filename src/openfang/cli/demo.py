@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.attach import open_session
-from openfang.app.home import init_home
+from openfang.app.home.new import init_home
 from openfang.cli.audit import show_events, show_verification
 from openfang.cli.call import summary
 from openfang.cli.explain import show_explanation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from openfang.app.doctor import Health, examine
+from openfang.app.home.doctor import Health, examine
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import print_json, table

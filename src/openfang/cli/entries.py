@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from openfang.app.entries import check_entry
-from openfang.app.importing import IN_SIGHT, holds_secret
+from openfang.app.connect.importing import IN_SIGHT, holds_secret
+from openfang.app.servers.entries import check_entry
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json
 from openfang.cli.output import note, print_json, say

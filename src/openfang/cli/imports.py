@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from openfang.app.importing import Planned, own_places, plan
+from openfang.app.connect.importing import Planned, own_places, plan
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import clean, entry, is_terminal, note, print_json, say, table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from openfang.app.home import Made, init_home
-from openfang.app.paths import Home
+from openfang.app.home.new import Made, init_home
+from openfang.app.home.paths import Home
 from openfang.cli.output import fields, say
 from openfang.cli.shell import preparation
 from openfang.config.home import find_home

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfang.app.login import open_in_browser, sign_in
+from openfang.app.servers.login import open_in_browser, sign_in
 from openfang.cli.options import Json
 from openfang.cli.output import clean, note, print_json, say
 from openfang.cli.servers import settled

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from openfang.app.mcp_stdio import run_stdio
+from openfang.app.stdio.run import run_stdio
 from openfang.cli.logs import quiet_logs
 from openfang.core.errors import NotFound, OpenFangError
 

@@ -6,8 +6,8 @@ import os
 
 import anyio
 
-from openfang.app.paths import Home
-from openfang.app.status import reload_config as reload
+from openfang.app.daemon.status import reload_config as reload
+from openfang.app.home.paths import Home
 from openfang.cli.options import Json
 from openfang.cli.output import clean, note, print_json, say
 from openfang.config.home import find_home

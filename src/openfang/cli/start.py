@@ -13,9 +13,9 @@ from typing import Annotated
 import anyio
 from cyclopts import Parameter
 
-from openfang.app.background import log_file, start_apart
-from openfang.app.discovery import Daemon
-from openfang.app.paths import Home
+from openfang.app.daemon.background import log_file, start_apart
+from openfang.app.daemon.discovery import Daemon
+from openfang.app.home.paths import Home
 from openfang.cli.errors import Usage
 from openfang.cli.output import fields, note, say
 from openfang.cli.shell import preparation
@@ -62,7 +62,7 @@ def start(
 
 
 def _make(home: Home) -> None:
-    from openfang.app.home import init_home  # noqa: PLC0415 - only a new home needs it
+    from openfang.app.home.new import init_home  # noqa: PLC0415 - only a new home needs it
 
     if not home.key_file.exists():
         init_home(home.path, os.environ)
@@ -78,7 +78,7 @@ def _check(listen: str | None) -> None:
 
 def _serve(home: Home, listen: str | None, *, any_port: bool) -> None:
     # The server is imported by whoever serves, not by whoever only starts it.
-    from openfang.app.daemon import Wishes, run_daemon  # noqa: PLC0415 - as above
+    from openfang.app.daemon.process import Wishes, run_daemon  # noqa: PLC0415 - as above
 
     def told(daemon: Daemon, _: Sequence[str]) -> None:
         """Say where it is; what to beware of stands in the log, on the same terminal."""

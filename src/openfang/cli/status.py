@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import anyio
 
-from openfang.app.paths import Home
-from openfang.app.status import read_status
+from openfang.app.daemon.status import read_status
+from openfang.app.home.paths import Home
 from openfang.cli.options import Json
 from openfang.cli.output import clean, fields, print_json, say
 from openfang.cli.times import span

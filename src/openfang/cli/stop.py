@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfang.app.background import end_daemon
+from openfang.app.daemon.background import end_daemon
 from openfang.cli.errors import Usage
 from openfang.cli.output import say
 from openfang.config.home import find_home

@@ -23,7 +23,7 @@ from openfang.core.results import text_part
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
     from openfang.compat.config import MCPServerConfig
     from openfang.compat.words import ToolResult
     from openfang.config.servers import McpServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from openfang.app.discovery import find_daemon_now
+from openfang.app.daemon.discovery import find_daemon_now
 from openfang.config.home import find_home
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from openfang.app.auth.identify import identify
 from openfang.app.environment import credential
-from openfang.app.home import init_home
-from openfang.app.identify import identify
+from openfang.app.home.new import init_home
+from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
-from openfang.app.paths import Home
 from openfang.core.calls import Call
 from openfang.core.events import AuditEvent
 from openfang.core.trace import new_chain

@@ -419,7 +419,7 @@ async def test_a_public_card_is_paid_for_by_its_address(tmp_path: Path) -> None:
 async def test_the_library_is_not_loaded_before_a2a_is_used() -> None:
     heavy = {"a2a", "joserfc", "google.protobuf"}
     program = (
-        "import sys, openfang.app.server, openfang.edges.a2a.edge; "
+        "import sys, openfang.app.daemon.server, openfang.edges.a2a.edge; "
         f"print(*({heavy!r} & set(sys.modules)))"
     )
     done = await run_process([sys.executable, "-c", program])

@@ -15,9 +15,9 @@ from tests.edges.live import live
 from tests.edges.sse import Stream
 from tests.sources.a2a.web_peers import SeedPeer, serving
 
-from openfang.app.asking import Asking
 from openfang.app.local import Local
-from openfang.app.remote import Remote
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.core.errors import Conflict, NotFound, OpenFangError, Rejected, SourceFailed
 from openfang.core.tasks import Moved, Spoken, Task, TaskFilter, TaskState, TaskUpdate
 from openfang.core.trace import new_chain

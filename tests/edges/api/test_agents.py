@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.edges.live import live
 from tests.edges.sse import Stream
 
-from openfang.app.asking import Asking
-from openfang.app.remote import Remote
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.core.agents import Ended, Ending, Made, Usage, Wanted, Wish, Words
 from openfang.core.errors import NotFound, SourceFailed
 from openfang.core.progress import Progress

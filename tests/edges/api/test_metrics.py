@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from tests.edges.sse import listening
 
 from openfang.app.lifespan import sign_head
-from openfang.app.logs import Logs, open_logs
+from openfang.app.logs.log import Logs, open_logs
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -11,8 +11,8 @@ import pytest
 from tests.edges.live import live
 from tests.edges.sse import Stream
 
-from openfang.app.asking import Asking
-from openfang.app.remote import Remote
+from openfang.app.remote.asking import Asking
+from openfang.app.remote.session import Remote
 from openfang.core.errors import Parked, SourceFailed
 from openfang.core.ids import Kind
 from openfang.core.progress import Progress

@@ -12,7 +12,7 @@ from anyio import to_thread
 from tests.edges.live import live
 from tests.edges.sse import listening
 
-from openfang.app.logs import open_logs
+from openfang.app.logs.log import open_logs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

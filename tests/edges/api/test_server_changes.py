@@ -18,7 +18,7 @@ from tests.sources.mcp.hostility import until
 if TYPE_CHECKING:
     from tests.edges.live import Live, Reply
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
 
 PEER = Path(__file__).parents[2] / "sources" / "mcp" / "peers" / "errands.py"
 RAISED = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"

@@ -20,7 +20,7 @@ from openfang.testing import OpenApp, open_test_app
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
     from openfang.core.events import AuditEvent
     from openfang.core.news import News
     from openfang.sources.mcp.source import McpSource

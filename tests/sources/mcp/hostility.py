@@ -22,7 +22,7 @@ from openfang.testing import OpenApp, open_test_app
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
     from openfang.core.ports import Clock
     from openfang.core.results import Result
     from openfang.sources.mcp.source import McpSource

@@ -28,7 +28,7 @@ from tests.sources.mcp.hostility import until
 from tests.sources.mcp.peers.authority import Authority, Client, Protected, authority
 from tests.sources.mcp.peers.web import serving
 
-from openfang.app.vault import StoredVault
+from openfang.app.servers.vault import StoredVault
 from openfang.core.errors import OpenFangError
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.safety.redact import Redactor

@@ -20,7 +20,7 @@ from openfang.testing import OpenApp, open_test_app
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from openfang.app.servers import Servers
+    from openfang.app.servers.running import Servers
 
 pytestmark = pytest.mark.requirement("C3.2")
 PEER = Path(__file__).parent / "peers" / "listed.py"

@@ -20,7 +20,7 @@ from openfang.storage.sessions import SessionStore, begin
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 
-    from openfang.app.agents import Agents
+    from openfang.app.agents.running import Agents
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.clients import Client

@@ -10,7 +10,7 @@ import anyio
 
 from openfang.app.a2a.peer import Pace, Peer, PeerState
 from openfang.app.families import around_peers
-from openfang.app.translate import rules_of
+from openfang.app.servers.translate import rules_of
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
 from openfang.core.tools import Trust

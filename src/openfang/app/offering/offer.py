@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from openfang.app.identify import note_refusal
+from openfang.app.auth.identify import note_refusal
 from openfang.app.local import Local
 from openfang.app.offering import search
 from openfang.app.offering.addresses import names_addresses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from openfang.app.identify import note_refusal_soon
+from openfang.app.auth.identify import note_refusal_soon
 from openfang.app.offering.federation import Federations
 from openfang.app.offering.offer import PlacedOffer
 from openfang.app.offering.prospects import may_hold_any

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from openfang.app.auth.scopes import Scope
 from openfang.app.offering.naming import PLAIN, Naming
-from openfang.app.scopes import Scope
 from openfang.core.calls import Mode, Role
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind, tool_id

@@ -1,0 +1,1 @@
+"""The agents of a node, and what people do with them."""

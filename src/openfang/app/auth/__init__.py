@@ -1,0 +1,1 @@
+"""Who calls: keys, tokens of an issuer, what they open, and who knocks too often."""

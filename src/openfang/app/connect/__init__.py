@@ -1,0 +1,1 @@
+"""Other programs' configurations: our entry in theirs, and their servers in ours."""

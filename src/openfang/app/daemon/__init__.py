@@ -1,0 +1,1 @@
+"""The daemon: its process, what it serves, and who finds it."""

@@ -1,0 +1,220 @@
+"""The node as its HTTP API sees it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from openfang.app.auth.identify import identify, require
+from openfang.app.daemon.events import Listening
+from openfang.app.local import Local
+from openfang.app.offering.local import ANYBODY
+from openfang.config.show import as_dict
+from openfang.core.calls import Role
+from openfang.core.errors import GuardTripped
+from openfang.core.wire import moment
+from openfang.edges.api.node import EDGE
+from openfang.edges.api.oauth import Authority
+from openfang.safety.urls import without_user
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    import anyio
+
+    from openfang.app.auth.doors import Doors
+    from openfang.app.daemon.events import Feed
+    from openfang.app.daemon.reload import Reloader
+    from openfang.app.metrics.telemetry import Telemetry
+    from openfang.app.parts import Parts
+    from openfang.core.calls import Caller
+    from openfang.core.trace import Chain
+    from openfang.guard.rate import Granted
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_READY = "ready"
+_PORTS = {"http": ":80", "https": ":443"}
+_INSIDERS = (Role.AUDITOR, Role.ADMIN)
+
+
+@dataclass(slots=True, kw_only=True)
+class ServedNode:
+    """An open home behind a socket."""
+
+    parts: Parts
+    stop: anyio.Event
+    doors: Doors
+    telemetry: Telemetry
+    reloader: Reloader
+    feed: Feed
+    started_at: int
+    _hosts: tuple[object, frozenset[str]] = (None, frozenset())
+
+    def recent(self, secret: str, edge: str) -> Caller | None:
+        """Return who used this key a moment ago: such a one has no need to sign in."""
+        return self.parts.callers.recent(secret, edge)
+
+    def who(self, secret: str, edge: str) -> Caller | None:
+        """Return who holds this key, if it is in force and good for this edge."""
+        return self.parts.callers.find(secret, edge)
+
+    async def prepare(self, secret: str) -> None:
+        """Have at hand what an access token is judged by; a key needs nothing."""
+        await self.parts.issuer.prepare(secret)
+
+    async def identify(self, secret: str, edge: str) -> Caller:
+        """Return who holds this key, or refuse on record."""
+        return await identify(self.parts, secret, edge)
+
+    def authority(self) -> Authority | None:
+        """Say whose access tokens are accepted beside our own keys, if anybody's are."""
+        issuer, url = self.parts.config.auth.issuer, self.parts.config.public_url
+        if issuer is None:
+            return None
+        base = without_user(url) if url else None
+        return Authority(issuer=issuer.url, scopes=issuer.scopes, base=base)
+
+    def anybody(self) -> Caller | None:
+        """Return who calls without a key: nobody, unless the operator said so, on loopback."""
+        return None if self.parts.config.auth.require_key else ANYBODY
+
+    async def require(self, caller: Caller, *roles: Role) -> None:
+        """Refuse, on record, whoever has none of these roles."""
+        await require(self.parts, caller, *roles)
+
+    def session(self, caller: Caller, chain: Chain) -> Local:
+        """Let this caller use the node."""
+        return Local(self.parts, caller, chain, EDGE)
+
+    def charge(self, caller: Caller, work: str) -> Granted:
+        """Take the cells of such a request from the caller's rate, or refuse."""
+        guards = self.parts.pipeline.guards
+        return guards.charge(caller, self._cells(work), self.parts.clock.monotonic())
+
+    def check_call(self, caller: Caller, work: str = "call") -> None:
+        """Refuse a call that its rate would refuse, before its body is read."""
+        now = self.parts.clock.monotonic()
+        self.parts.pipeline.guards.allowance(caller, self._cells(work), now)
+
+    def allowance(self, caller: Caller) -> Granted:
+        """Say what is left of the caller's rate."""
+        return self.parts.pipeline.guards.allowance(caller, 0, self.parts.clock.monotonic())
+
+    def charge_address(self, address: str, work: str) -> Granted:
+        """Take the cells from the rate of an address, or refuse."""
+        return self.doors.charge(address, self._cells(work))
+
+    def allowance_of_address(self, address: str) -> Granted:
+        """Say what is left of the rate of an address."""
+        return self.doors.allowance(address)
+
+    def _cells(self, work: str) -> int:
+        return getattr(self.parts.config.limits.costs, work)
+
+    def may_sign_in(self, address: str, secret: str) -> None:
+        """Refuse an address that failed to sign in too often, before the key is looked up."""
+        try:
+            self.doors.check(address, secret)
+        except GuardTripped as tripped:
+            self.parts.turned_away(tripped.rule)
+            raise
+
+    def signed_in(self, address: str, secret: str, *, known: bool) -> None:
+        """Tell how it went."""
+        self.doors.tell(address, secret, known=known)
+
+    def hosts(self) -> frozenset[str]:
+        """Names and addresses under which the node is reached."""
+        config = self.parts.config
+        if self._hosts[0] is not config:
+            public = urlsplit(config.public_url).hostname if config.public_url else None
+            names = {*_LOOPBACK, config.listen[0].lower(), public or "localhost"}
+            self._hosts = config, frozenset(names)
+        return self._hosts[1]
+
+    def public_origin(self) -> str | None:
+        """The origin of `public_url`, if there is one."""
+        url = self.parts.config.public_url
+        if url is None:
+            return None
+        parts = urlsplit(url.lower())
+        # A page's origin names neither who signed in nor the port that goes without saying.
+        place = parts.netloc.rpartition("@")[2].removesuffix(_PORTS[parts.scheme])
+        return f"{parts.scheme}://{place}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node goes on; else it is ending."""
+        return not self.stop.is_set()
+
+    @property
+    def state(self) -> str:
+        """`ready`, or why no calls are taken."""
+        if self.stop.is_set():
+            return "stopping"
+        return "audit unavailable" if self.parts.broker.failing else _READY
+
+    def now(self) -> int:
+        """The time, in nanoseconds since the epoch."""
+        return self.parts.clock.time_ns()
+
+    def counted(self, route: str, status: int) -> None:
+        """Tell that a request was answered."""
+        self.telemetry.answered(route, status)
+
+    def status(self, caller: Caller) -> dict[str, Any]:
+        """Say how the node is; details for who may see them."""
+        parts = self.parts
+        body: dict[str, Any] = {
+            "status": "ok" if self.state == _READY else self.state,
+            "version": __version__,
+            "caller": caller.id,
+            "role": caller.role.value,
+            "tools": len(parts.catalog.list(caller)),
+        }
+        if caller.role in _INSIDERS:
+            body |= self._details()
+        return body
+
+    def _details(self) -> dict[str, Any]:
+        parts = self.parts
+        now = parts.clock.time_ns()
+        return {
+            "node": parts.writer.node,
+            "pid": os.getpid(),
+            "home": str(parts.home.path),
+            "started_at": moment(self.started_at),
+            "listeners": self.feed.listeners,
+            "approvals": parts.approvals.store.count_pending(now),
+            "audit": {"records": parts.writer.head.seq, "hash": parts.writer.head.hash.hex()},
+            "config": self.reloader.state(),
+        }
+
+    def config(self) -> Mapping[str, Any]:
+        """Show the configuration in force, without what is secret, and how it came about."""
+        return {"config": as_dict(self.parts.config), "state": self.reloader.state()}
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Read the configuration anew; a bad one is an error, and the old one stays in force."""
+        await self.reloader.reload()
+        return {"state": self.reloader.state()}
+
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
+        """Write the counters, and say in which format."""
+        return await self.telemetry.scrape(accept)
+
+    def events(
+        self, caller: Caller, after: int | None, still: Callable[[], bool]
+    ) -> AsyncGenerator[bytes]:
+        """Stream what happens, as server-sent events; ends when the node or the key does."""
+        pay = partial(self.charge, caller, "health")
+        return self.feed.listen(Listening(caller=caller, after=after, still=still, pay=pay))
+
+    def place(self, caller: Caller) -> AbstractContextManager[None]:
+        """Let the caller have one more stream open, of whatever kind, or refuse."""
+        return self.feed.place(caller)

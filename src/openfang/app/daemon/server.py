@@ -1,0 +1,146 @@
+"""What a daemon serves: the node, its edges, and what runs beside them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from openfang.app.a2a.house import NodeHouse
+from openfang.app.a2a.watching import watch_over
+from openfang.app.auth.doors import Doors, RightKeys
+from openfang.app.daemon.events import Feed
+from openfang.app.daemon.node import ServedNode
+from openfang.app.daemon.reload import Reloader
+from openfang.app.limits import quota_of
+from openfang.app.logs.log import dropped_lines
+from openfang.app.metrics.telemetry import Readings, Telemetry
+from openfang.app.offering.offers import Offers
+from openfang.app.servers.running import Servers
+from openfang.edges.a2a.edge import A2aEdge
+from openfang.edges.api.app import Api
+from openfang.edges.mcp.handler import Handler
+from openfang.edges.mcp.http import McpEdge
+from openfang.edges.mcp.sessions import Sessions
+from openfang.storage.log import last_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from openfang.app.parts import Parts
+    from openfang.audit.broker import Broker
+    from openfang.config.models import Config
+    from openfang.policy.approvals import Approvals
+
+# Streams may take a quarter of all connections, calls that wait for a person another one.
+_A_SHARE = 4
+_TRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The application, and what must run while it is served."""
+
+    app: Api
+    handler: Handler
+    offers: Offers
+    reloader: Reloader
+    telemetry: Telemetry
+    watches: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
+
+
+def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) -> Served:
+    """Put the edges in front of an open home."""
+    most = max(1, parts.config.server.connections // _A_SHARE)
+    health = partial(_health, stop)
+    feed = Feed(parts.database, health, most=most)
+    parts.approvals.most_waiting = most
+    telemetry = Telemetry(_readings(parts, feed))
+    parts.turned_away = telemetry.turned_away
+    right = RightKeys(parts.keys, parts.clock, parts.issuer)
+    doors = Doors(clock=parts.clock, quota=quota_of(parts.config), right=right)
+
+    def applied(config: Config) -> None:
+        doors.quota = quota_of(config)
+        servers.apply(config)
+        if parts.peers:
+            parts.peers.apply(config)
+        logging.getLogger("openfang").setLevel(config.log_level.upper())
+
+    servers = parts.servers or Servers(parts, environ)
+    servers.want()
+    if parts.agents:
+        parts.agents.want(resume=True)
+    if parts.peers:
+        parts.peers.want()
+    reloader = Reloader(parts=parts, environ=environ, applied=applied, telemetry=telemetry)
+    parts.pipeline.observers = (*parts.pipeline.observers, telemetry)
+    node = ServedNode(
+        parts=parts,
+        stop=stop,
+        doors=doors,
+        telemetry=telemetry,
+        reloader=reloader,
+        feed=feed,
+        started_at=parts.clock.time_ns(),
+    )
+    handler = Handler(secret=parts.master.derive("mcp-state"), clock=parts.clock)
+    offers = Offers(parts)
+    mcp = McpEdge(handler, offers, Sessions(parts.clock), most_streams=most)
+    house = NodeHouse(parts)
+    a2a = A2aEdge(house)
+    watches = (
+        partial(feed.run, stop),
+        partial(_end_waits, parts.approvals, stop),
+        partial(_try_again, parts.broker),
+        reloader.watch,
+        partial(mcp.run, stop),
+        partial(a2a.run, stop),
+        partial(watch_over, parts, house),
+    )
+    return Served(
+        app=Api(node, mounts=(mcp, a2a)),
+        handler=handler,
+        offers=offers,
+        reloader=reloader,
+        telemetry=telemetry,
+        watches=watches,
+    )
+
+
+def _health(stop: anyio.Event) -> dict[str, str]:
+    return {"status": "stopping" if stop.is_set() else "ok"}
+
+
+async def _end_waits(approvals: Approvals, stop: anyio.Event) -> None:
+    """Let nobody who waits for a person hold up the end."""
+    await stop.wait()
+    approvals.end_waits()
+
+
+async def _try_again(broker: Broker) -> None:
+    """Find out when records can be written again: nobody calls a node that is not ready."""
+    while True:
+        await anyio.sleep(_TRY_SECONDS)
+        if broker.failing:
+            await broker.try_again()
+
+
+def _readings(parts: Parts, feed: Feed) -> Readings:
+    return Readings(
+        audit_records=lambda: parts.writer.head.seq,
+        tools=lambda: len(parts.registry.snapshot.select()),
+        calls_in_flight=lambda: parts.broker.in_flight,
+        audit_checkpoint_age=partial(_checkpoint_age, parts),
+        approvals_pending=lambda: parts.approvals.store.count_pending(parts.clock.time_ns()),
+        log_lines_dropped=dropped_lines,
+        event_listeners=lambda: feed.listeners,
+    )
+
+
+def _checkpoint_age(parts: Parts) -> float | None:
+    at = last_checkpoint(parts.database, parts.writer.node)
+    return None if at is None else (parts.clock.time_ns() - at) / 1e9

@@ -1,0 +1,190 @@
+"""Is the home in order? Each check stands alone, so that one that fails hides no other."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from openfang.app.home.checks import Check, Health, fail, ok, warn
+from openfang.app.home.paths import Home
+from openfang.app.home.surroundings import of_daemon, of_machine
+from openfang.config.load import check, load
+from openfang.config.unserved import in_vain
+from openfang.core.errors import OpenFangError
+from openfang.host import machine
+from openfang.storage.database import Database, migrations
+from openfang.storage.health import (
+    damage,
+    last_record,
+    schema_version,
+    times_set_back,
+    wal_bytes,
+)
+from openfang.storage.processes import vanished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from openfang.config.models import Config
+
+__all__ = ["Check", "Health", "examine"]
+
+_RESTORE = "restore a backup of the home: openfang restore FILE"
+_OTHERS = 0o077
+_LARGE_WAL = 256_000_000
+
+
+def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
+    """Look at everything; `now` is the wall clock in nanoseconds. Blocks."""
+    home = Home(path)
+    try:
+        if not home.exists:
+            return [fail("home", f"there is none at {path}", "openfang init"), *of_machine(path)]
+        found = [ok("home", str(path)), *_permissions(home), *_unfinished(path)]
+        found += _configuration(path, environ)
+        config = _config(path, environ)
+        if config is not None:
+            found += [*_in_vain(config), *_of_database(home, config, now)]
+        return [*found, *of_daemon(path, config), *of_machine(path)]
+    except PermissionError as error:
+        return [_not_ours(path, error), *of_machine(path)]
+
+
+def _not_ours(path: Path, error: PermissionError) -> Check:
+    fix = f"chown -R {machine.user()} {path}, or set OPENFANG_HOME to a folder of your own"
+    return fail("home", f"{error.filename or path} cannot be used: {error.strerror}", fix)
+
+
+def _permissions(home: Home) -> list[Check]:
+    wanted = ((home.path, "700"), (home.key_file, "600"), (home.master_key, "600"))
+    if not home.master_key.exists():
+        text = f"{home.master_key} is missing"
+        return [fail("permissions", text, _RESTORE)]
+    open_to_others = [
+        fail(
+            "permissions",
+            f"{path} can be used by others (mode {stat.S_IMODE(path.stat().st_mode):o})",
+            f"chmod {mode} {path}",
+        )
+        for path, mode in wanted
+        if path.exists() and path.stat().st_mode & _OTHERS
+    ]
+    return open_to_others or [ok("permissions", "home and keys are their owner's alone")]
+
+
+def _unfinished(path: Path) -> list[Check]:
+    """A restore that was killed leaves what it unpacked, or the home that it had just replaced."""
+    real = path.resolve()
+    fix = "see whether it is the old home or half a new one, then remove it"
+    with suppress(OSError):
+        return [
+            warn("restore", f"one that was interrupted left {folder}", fix)
+            for folder in sorted(real.parent.iterdir())
+            if folder.name.startswith(f".{real.name}.restore-")
+        ]
+    return []
+
+
+def _configuration(path: Path, environ: Mapping[str, str]) -> list[Check]:
+    problems = check(path, environ)
+    if not problems:
+        return [ok("configuration", "no problems")]
+    return [fail("configuration", str(problem), "openfang config check") for problem in problems]
+
+
+def _in_vain(config: Config) -> list[Check]:
+    return [
+        warn("configuration", f"{key}: {what}", f"do not rely on {key}")
+        for key, what in in_vain(config)
+    ]
+
+
+def _config(path: Path, environ: Mapping[str, str]) -> Config | None:
+    try:
+        return load(path, environ)
+    except OpenFangError:
+        return None
+
+
+def _of_database(home: Home, config: Config, now: int) -> list[Check]:
+    try:
+        file = home.database(config)
+        if not file.exists():
+            return [fail("database", f"{file} is missing", _RESTORE)]
+        waiting = wal_bytes(file)
+        database = Database(file)
+    except OpenFangError as error:
+        return [fail("database", error.message, error.way_out)]
+    looks: tuple[Callable[[], Check], ...] = (
+        lambda: _intact(database),
+        lambda: _wal(waiting),
+        lambda: _schema(database),
+        lambda: _clock(database, now),
+        lambda: _leftovers(database, home),
+    )
+    try:
+        return [_tried(look) for look in looks]
+    finally:
+        database.close()
+
+
+def _tried(look: Callable[[], Check]) -> Check:
+    try:
+        return look()
+    except OpenFangError as error:
+        return fail("database", error.message, error.way_out)
+
+
+def _intact(database: Database) -> Check:
+    wrong = damage(database)
+    if wrong:
+        return fail("database", f"{database.path}: {wrong}", _RESTORE)
+    return ok("database", f"{database.path} is sound")
+
+
+def _wal(size: int) -> Check:
+    text = f"{size / 1e6:,.0f} MB in front of the database"
+    if size > _LARGE_WAL:
+        fix = "end long reads (audit export, audit sql, backup); it shrinks with the last process"
+        return warn("wal", text, fix)
+    return ok("wal", text)
+
+
+def _schema(database: Database) -> Check:
+    found, known = schema_version(database), migrations()[-1][0]
+    if found > known:
+        return fail("schema", f"{found}, newer than this version's {known}", "upgrade openfang")
+    if found < known:
+        return warn("schema", f"{found}, this version brings it to {known}", "openfang tools list")
+    return ok("schema", str(found))
+
+
+def _clock(database: Database, now: int) -> Check:
+    last = last_record(database)
+    if last > now:
+        behind = (last - now) / 1e9
+        return fail(
+            "clock", f"{behind:.0f} s behind the last audit record", "set the system's clock"
+        )
+    fallen = times_set_back(database)
+    if fallen:
+        text = f"it was set back {fallen} times while the newest records were written"
+        return warn("clock", text, "let a time service (NTP) keep the clock")
+    return ok("clock", "not before the last audit record")
+
+
+def _leftovers(database: Database, home: Home) -> Check:
+    gone = sum(1 for _ in vanished(database, home.processes, me=""))
+    orphans = machine.abandoned(home.workspace(""))
+    if orphans:
+        pids = " ".join(map(str, orphans))
+        return warn("processes", f"tools left these running: {pids}", f"kill {pids}")
+    if gone:
+        return warn(
+            "processes",
+            f"{gone} ended without a word; the next command ends their calls",
+            "openfang audit verify",
+        )
+    return ok("processes", "none left over")

@@ -1,0 +1,153 @@
+"""How a new home is made."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from openfang.app.home.paths import Home
+from openfang.audit.chain import digest
+from openfang.audit.notary import Notary, statement
+from openfang.config.load import load
+from openfang.core.calls import Role
+from openfang.core.errors import HomeError
+from openfang.core.events import KEY_CREATED
+from openfang.core.ids import new_id
+from openfang.core.keys import Key
+from openfang.host.private import write_private
+from openfang.host.secrets import MasterKey
+from openfang.storage.database import open_home
+from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
+from openfang.storage.specs import insert_project
+from openfang.storage.state import Settings, put_setting
+from openfang.storage.writer import Line, Unit, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from openfang.config.models import Config
+
+DEFAULT_PROJECT = "default"
+_FIRST_CONFIG = """\
+# OpenFang. Every key with its default: openfang config schema
+# What is written here is strict: an unknown key or a wrong type stops the start.
+
+[policy]
+profile = "guided"  # "seed": the six gates as they stand
+"""
+
+
+class Made(IntEnum):
+    """What `init_home` had to do; false if nothing."""
+
+    NOTHING = 0
+    HOME = 1
+    KEY = 2
+
+
+def init_home(path: Path, environ: Mapping[str, str]) -> tuple[Home, Made]:
+    """Make a home, finish one that is half made, or replace a key file that opens nothing."""
+    home = Home(path)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        with _one_at_a_time(path):
+            if not home.config_file.exists():
+                write_private(home.config_file, _FIRST_CONFIG)
+            made = _found(home, load(path, environ))
+    except OSError as error:
+        raise HomeError(
+            f"The home {path} cannot be made: {error.strerror}.",
+            way_out="set OPENFANG_HOME to a folder that you may write to",
+        ) from error
+    return home, made
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Generator[None]:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _found(home: Home, config: Config) -> Made:
+    """Give the home its node, its first project and its first key, each only once."""
+    database = open_home(home.database(config))
+    try:
+        node = Settings(database).get("node")
+        if node is None:
+            node = f"node-{secrets.token_hex(4)}"
+            _write_agents(home)
+            database.connection.execute(*put_setting("node", node))
+        else:
+            require_master_key(home, config)
+        database.connection.execute(*insert_project(DEFAULT_PROJECT))
+        master = MasterKey.open(home.path, keyring=config.secrets.keyring)
+        file = Path(config.audit.checkpoint_file)
+        notary = Notary(node=node, key=master.signing_key(), file=file)
+        return _key_file(home, KeyStore(database, master.derive("api-keys")), notary)
+    finally:
+        database.close()
+
+
+def _write_agents(home: Home) -> None:
+    from openfang.app.agents.starters import write_starters  # noqa: PLC0415 - only a new home needs it
+
+    write_starters(home.path)
+
+
+def _key_file(home: Home, keys: KeyStore, notary: Notary) -> Made:
+    """See to it that the key file holds a key that is in force; one that does not is kept."""
+    made = Made.HOME
+    if home.key_file.exists():
+        secret = home.key_file.read_text("utf-8", errors="surrogateescape").strip()
+        if keys.find_key(secret) is not None:
+            return Made.NOTHING
+        home.key_file.replace(home.old_key_file)
+        made = Made.KEY
+    _first_key(home, keys, notary)
+    return made
+
+
+def require_master_key(home: Home, config: Config) -> None:
+    """Refuse to go on without the key that everything was derived from."""
+    if not config.secrets.keyring and not home.master_key.exists():
+        raise HomeError(
+            f"{home.master_key} is missing: keys, secrets and checkpoints depend on it.",
+            way_out="restore it from a backup of the home",
+        )
+
+
+def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
+    """Make an administrator's key, on record like any other, and sign the log that it begins."""
+    names = {key.name for key in keys.all()}
+    name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
+    key = Key(
+        id=new_id("key"),
+        name=name,
+        role=Role.ADMIN,
+        projects=(DEFAULT_PROJECT,),
+        created_at=time.time_ns(),
+    )
+    secret = new_secret(KEY_PREFIX)
+    payload = orjson.dumps({"key": key.id, "name": name, "role": "admin", "by": "init"}).decode()
+    line = Line(KEY_CREATED, "info", "", "", payload, "{}")
+    writer = Writer(path=keys.database.path, node=notary.node, digest=digest)
+    try:
+        writer.write_blocking(Unit((line,), (keys.insert_key(key, secret),)))
+        point = notary.sign(writer.head, key.created_at)
+        writer.write_blocking(Unit(statements=(statement(point),)))
+    finally:
+        writer.close()
+    write_private(home.key_file, secret + "\n")

@@ -1,0 +1,1 @@
+"""The log of the daemon: what a line looks like, and where it goes."""

@@ -1,0 +1,1 @@
+"""A session with a daemon over HTTP."""

@@ -1,0 +1,1 @@
+"""The MCP servers of a node, from their entries to running sources."""

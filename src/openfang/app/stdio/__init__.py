@@ -1,0 +1,1 @@
+"""How `openfang mcp` serves a client on standard input and output."""
