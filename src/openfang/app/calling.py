@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Call
 from openfang.core.labels import Labels
-from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.trace import Chain, at_home
 from openfang.policy.context import NO_WISH, Wish, bind
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
+    from openfang.core.session import Options
 
 ONE_SHOT: Final = "cli"
 
@@ -62,7 +62,8 @@ class Calling:
 
 
 def _wish(options: Options) -> Wish:
-    if options is NO_OPTIONS:
+    asks = options.mode or options.project or options.spec or options.task or options.blacklist
+    if not asks:
         return NO_WISH
     return Wish(
         mode=options.mode,

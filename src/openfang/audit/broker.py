@@ -5,8 +5,8 @@ nothing with it. An ending that cannot be written (a full disk) is owed: it goes
 next record that can.
 
 The first call in a turn of the event loop commits at once; those that come beside it in the same
-turn share a commit. So a lone caller waits for nobody, many share the cost, and a caller that never
-pauses gives way.
+turn share a commit, and so do all of the next turn: where there were several there will be more. So
+a lone caller waits for nobody, many share the cost, and a caller that never pauses gives way.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Broker:
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
     _owed: list[Line] = field(init=False, default_factory=list[Line])
     _first: str | None = field(init=False, default=None)
+    _several: bool = field(init=False, default=False)
+    _crowded: bool = field(init=False, default=False)
     _failing: bool = field(init=False, default=False)
 
     async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
@@ -123,14 +125,18 @@ class Broker:
             await self._pay()
 
     def _alone(self, call_id: str) -> bool:
-        """Whether this is the first call in this turn of the loop."""
+        """Whether this is the first call in this turn of the loop, and the turn before had one."""
         if self._first is None:
             self._first = call_id
             asyncio.get_running_loop().call_soon(self._next_turn)
-        return self._first == call_id
+        elif self._first != call_id:
+            self._several = True
+            return False
+        return not self._crowded
 
     def _next_turn(self) -> None:
         self._first = None
+        self._crowded, self._several = self._several, False
 
     async def _pay(self, behind: Sequence[Line] = ()) -> None:
         """Write what is owed, in a unit of its own, so that no other failure takes it along.

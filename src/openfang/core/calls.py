@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.trace import Chain, new_chain
+from openfang.core.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ class Role(Enum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Grants:
     """What a caller may reach. Nothing granted means nothing allowed; `"*"` must be written.
 
@@ -62,7 +63,7 @@ EVERYTHING = Grants(  # noqa: S604 - a grant, not a shell
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Bounds:
     """What a caller may use at most, beside what the node allows; None is no bound of its own.
 
@@ -85,7 +86,7 @@ class Within(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Caller:
     """Who calls, as the credential says: never taken from a body.
 
@@ -114,7 +115,7 @@ class Caller:
         return self.id.replace(":", "-").replace("/", "-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Excess:
     """A wish for more than is bound to the caller: the pipeline refuses the call for it."""
 
@@ -123,7 +124,7 @@ class Excess:
     way_out: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Context:
     """What the gates read, chosen among what is bound to the caller, or tighter (C7.7)."""
 
@@ -135,7 +136,7 @@ class Context:
     excess: Excess | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Call:
     """One call on its way. A step deeper is `replace(...)` with a deeper chain.
 
@@ -198,7 +199,7 @@ class Call:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Admitted:
     """A call that may run: its tool, its deadline, and the stamp that sources check."""
 

@@ -20,6 +20,8 @@ class Kind(Enum):
     AGENT = "agent"
     A2A = "a2a"
     CLIENT = "client"
+    # There is one of each. What Enum has is written in Python, and a call asks nine times.
+    __hash__ = object.__hash__
 
     def __init__(self, word: str) -> None:
         # The seed's word for it, as the audit's context has it.

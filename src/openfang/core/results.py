@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openfang.core.labels import Labels
+from openfang.core.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,10 @@ class Outcome(Enum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    __hash__ = object.__hash__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Receipt:
     """Where the call stands in the audit: the numbers of its first and last record."""
 
@@ -33,7 +35,7 @@ class Receipt:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Result:
     """What a tool answered. `is_error` is the tool's own word, not a failure of the call.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.keys import Scope
+from openfang.core.values import value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from openfang.core.trace import Chain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Options:
     """What a caller may choose for its calls, among what is bound to its key."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from openfang.core.ids import random_hex
+from openfang.core.values import value
 
 _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
@@ -17,7 +18,7 @@ _INVALID_VERSION = "ff"
 CURRENT_TRACE: ContextVar[str] = ContextVar("openfang_trace", default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Chain:
     """Trace, ancestors and depth of one call. The first call has depth 1."""
 

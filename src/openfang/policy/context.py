@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.calls import Caller, Context, Excess, Mode
 from openfang.core.errors import PolicyViolation
 from openfang.core.tools import TAGS
+from openfang.core.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Wish:
     """What a call asks for in its `context`. `spec_frozen` is not here: it is looked up."""
 

@@ -98,35 +98,37 @@ class PlacedOffer:
 
     async def call(self, name: str, arguments: Mapping[str, Any], options: Options) -> Result:
         """Call a tool: what is not offered is as unknown as what does not exist."""
-        if not self._terms.search:
-            return await self._call(name, arguments, options)
+        terms = self._terms
+        if not terms.search:
+            return await self._call(terms, name, arguments, options)
         if name == search.SEARCH.name:
             await self.settled()
             caller = search.searcher(self._bound, self._view)
             return await self._invoke(caller, search.SEARCH.tool.id, arguments, options)
         if name == search.CALL.name:
-            return await self._call(*search.chosen(arguments), options)
+            return await self._call(terms, *search.chosen(arguments), options)
         nobody = replace(self._bound, within=NOTHING)
         return await self._invoke(nobody, name, arguments, options)
 
-    async def _call(self, name: str, arguments: Mapping[str, Any], options: Options) -> Result:
-        caller = self._bound_to_tools
+    async def _call(
+        self, terms: Terms, name: str, arguments: Mapping[str, Any], options: Options
+    ) -> Result:
+        caller = self.node.places.bound_to_tools(self.caller, terms)
         find = self.node.parts.registry.find
-        tool = self._meant(name, caller)
+        tool = self._meant(terms, name, caller)
         found = find(tool)
         if not can_see(caller, found or NO_TOOL) or found is None:
             await self.settled()
             await self.node.settling.wake(caller, name)
-            tool = self._meant(name, caller)
+            tool = self._meant(self._terms, name, caller)
             found = find(tool)
         result = await self._invoke(caller, tool, arguments, options)
         if found is None or found.kind is not Kind.MCP:
             return result
         return self._readdressed(found.source, result)
 
-    def _meant(self, name: str, caller: Caller) -> str:
+    def _meant(self, terms: Terms, name: str, caller: Caller) -> str:
         """Give the id of what has this name here; any other name means what it means anywhere."""
-        terms = self._terms
         if terms is WHOLE:
             return name
         view = self.node.views.of(caller, self.place, terms)
@@ -264,16 +266,17 @@ class PlacedOffer:
         return self._terms.bound(self.caller)
 
     @property
-    def _bound_to_tools(self) -> Caller:
-        return self.node.places.bound_to_tools(self.caller, self._terms)
-
-    @property
     def _view(self) -> View:
-        return self.node.views.of(self._bound_to_tools, self.place, self._terms)
+        return self._seen_on(self._terms)
 
     @property
     def _listed(self) -> View:
-        return search.TWO if self._terms.search else self._view
+        terms = self._terms
+        return search.TWO if terms.search else self._seen_on(terms)
+
+    def _seen_on(self, terms: Terms) -> View:
+        caller = self.node.places.bound_to_tools(self.caller, terms)
+        return self.node.views.of(caller, self.place, terms)
 
     @property
     def _federation(self) -> Federation:

@@ -20,6 +20,7 @@ from openfang.core.errors import (
     Unauthenticated,
 )
 from openfang.core.integers import long_integer
+from openfang.core.values import value
 from openfang.safety.doubled import doubled_key
 from openfang.safety.sizes import MAX_ARGUMENTS
 
@@ -63,7 +64,7 @@ class WrongMethod(Rejected):
         self.allowed = allowed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Asked:
     """A request that passed the edge's checks."""
 
@@ -76,7 +77,7 @@ class Asked:
     body: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Answer:
     """What goes back, whole."""
 

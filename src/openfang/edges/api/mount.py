@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from openfang.core.calls import Caller
+from openfang.core.values import value
 from openfang.edges.api.exchange import send_answer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOBODY: Final = Caller(id="nobody")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Came:
     """A request from a known caller. `still` says whether that one would be let in again.
 

@@ -62,8 +62,8 @@ async def _pieces(
     still: Callable[[], bool],
     beat: float,
 ) -> AsyncGenerator[bytes]:
-    with place:
-        tell, told = anyio.create_memory_object_stream["Item"](_UNREAD)
+    tell, told = anyio.create_memory_object_stream["Item"](_UNREAD)
+    with tell, told, place:
         pump = asyncio.ensure_future(_pump(watch, tell))
         try:
             seen = await _next(told)
@@ -75,8 +75,6 @@ async def _pieces(
         finally:
             pump.cancel()
             await asyncio.wait((pump,))
-            tell.close()
-            told.close()
 
 
 async def _written(

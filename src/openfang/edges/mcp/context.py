@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.ids import new_id
+from openfang.core.values import value
 from openfang.protocols.mcp.versions import OLDEST, is_modern
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Talk:
     watched: set[str] = field(default_factory=set[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Context:
     """One request's. A modern one stands alone; an older one is part of a talk.
 

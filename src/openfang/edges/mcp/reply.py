@@ -6,6 +6,7 @@ Then it is a stream of events, of which the answer is the last.
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.edges.api.exchange import Answer
@@ -35,6 +36,12 @@ def accepted(came: Came) -> bytes:
     if len(came.raw) == len(came.headers):
         return came.headers.get(b"accept", b"").lower()
     return b",".join(value for name, value in came.raw if name == b"accept").lower()
+
+
+@lru_cache(maxsize=64)
+def _reads(accept: bytes) -> tuple[bool, bool]:
+    """Whether a client reads streams of events, and whether it reads JSON."""
+    return EVENTS in accept, any(kind in accept for kind in _JSON)
 
 
 async def stream(
@@ -81,9 +88,9 @@ class Reply:
         self._beat = beat
         self._sending: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        accept = accepted(came)
-        self.streams = beat > 0 and EVENTS in accept
-        self._only_streams = self.streams and not any(kind in accept for kind in _JSON)
+        events, json = _reads(accepted(came))
+        self.streams = beat > 0 and events
+        self._only_streams = self.streams and not json
         if self.streams:
             self._timer = asyncio.get_running_loop().call_later(silent, self.begin)
 
