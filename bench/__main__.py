@@ -1,4 +1,7 @@
-"""Run every figure and print the report; `python -m bench path daemon` runs some of them."""
+"""Run every figure and print the report; `python -m bench path daemon` runs some of them.
+
+`python -m bench lasting` makes 200,000 calls, which takes minutes: it has to be asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from bench import a2a, agents, cli, code_agents, daemon, log, mcp, path, planner, serving
+from bench import a2a, agents, cli, code_agents, daemon, lasting, log, mcp, path, planner, serving
 
 PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "serving", "a2a", "cli")
 
@@ -24,6 +27,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,
+        "lasting": lasting,
     }
     for name, part in parts.items():
         if name in wanted:

@@ -537,7 +537,6 @@ REQUIREMENTS = (
         "(JSON-RPC -32000 with depth and path at the edge, an `isError` result to a "
         "model, `failed` in A2A). So is a call back to an agent that is already waiting "
         "in the chain, unless it allows that.",
-        open="depth and path as data at the edges",
     ),
     Requirement(
         "C8.3",

@@ -208,6 +208,7 @@ def test_every_reading_is_shown_and_one_that_nobody_supplies_is_not() -> None:
         "approvals_pending": "openfang_approvals_pending",
         "event_listeners": "openfang_event_listeners",
         "http_connections": "openfang_http_connections",
+        "tasks_of_loop": "openfang_loop_tasks",
         "log_lines_dropped": "openfang_log_lines_dropped_total",
     }
     assert set(supplied) == set(Readings.__slots__)

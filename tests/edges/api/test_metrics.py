@@ -77,6 +77,7 @@ async def test_what_is_under_way_is_counted(node: Live, demo: Demo) -> None:
         await node.call("mcp:demo:deploy")
         now = await numbers(node)
         assert now["openfang_calls_in_flight",] == 3
+        assert now["openfang_loop_tasks",] > 3
         assert now["openfang_event_listeners",] == 2
         assert now["openfang_approvals_pending",] == 1
         demo.released.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from functools import partial
@@ -138,6 +139,7 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
         approvals_pending=lambda: parts.approvals.store.count_pending(parts.clock.time_ns()),
         log_lines_dropped=dropped_lines,
         event_listeners=lambda: feed.listeners,
+        tasks_of_loop=lambda: len(asyncio.all_tasks()),
     )
 
 

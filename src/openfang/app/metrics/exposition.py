@@ -44,6 +44,7 @@ _MEASURED = {
     "approvals_pending": ("openfang_approvals_pending", "Questions that wait for a person."),
     "event_listeners": ("openfang_event_listeners", "Clients that listen to events."),
     "http_connections": ("openfang_http_connections", "Open connections of HTTP clients."),
+    "tasks_of_loop": ("openfang_loop_tasks", "What runs side by side in the event loop."),
 }
 
 

@@ -49,6 +49,7 @@ class Readings:
     approvals_pending: Callable[[], float | None] = _unknown
     event_listeners: Callable[[], float | None] = _unknown
     http_connections: Callable[[], float | None] = _unknown
+    tasks_of_loop: Callable[[], float | None] = _unknown
     log_lines_dropped: Callable[[], float | None] = _unknown
 
 
