@@ -23,6 +23,9 @@ class Kind(Enum):
     # There is one of each. What Enum has is written in Python, and a call asks nine times.
     __hash__ = object.__hash__
 
+    # Each is equal to itself alone. That of `Enum` is a Python function, and a call needs several.
+    __hash__ = object.__hash__
+
     def __init__(self, word: str) -> None:
         # The seed's word for it, as the audit's context has it.
         self.source_type = "extension" if word == "ext" else word
