@@ -63,9 +63,12 @@ class Slots:
         """Give a slot back; it goes straight to whoever has waited longest."""
         lane = self._lanes[key]
         lane.used -= 1
-        self._hand_over(key, lane)
+        if lane.waiting:
+            self._hand_over(lane)
+        if not lane.used:
+            del self._lanes[key]
 
-    def _hand_over(self, key: str, lane: _Lane) -> None:
+    def _hand_over(self, lane: _Lane) -> None:
         while lane.waiting:
             who, places = next(iter(lane.waiting.items()))
             event, limit = places[0]
@@ -77,8 +80,6 @@ class Slots:
                 lane.waiting[who] = places  # behind everybody else
             lane.used += 1
             event.set()
-        if not lane.used:
-            del self._lanes[key]
 
     async def _wait(self, key: str, lane: _Lane, limit: int, who: str) -> None:
         place = (anyio.Event(), limit)
@@ -100,4 +101,4 @@ class Slots:
         places.remove(place)
         if not places:
             del lane.waiting[who]
-        self._hand_over(key, lane)
+        self._hand_over(lane)

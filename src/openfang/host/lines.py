@@ -235,6 +235,13 @@ class _Writer:
         self.waiting = 0
         self._watch(on=False)
 
+    def _ready(self) -> None:
+        self._flush()
+        if not self._queue:
+            self._watch(on=False)
+        if not self.full:
+            self._room.set()
+
     def _flush(self) -> None:
         try:
             while self._queue:
@@ -245,10 +252,6 @@ class _Writer:
             self._closed = True
             self.forget()
             self._broken()
-        else:
-            self._watch(on=False)
-        if not self.full:
-            self._room.set()
 
     def _write_some(self) -> None:
         first = self._queue[0]
@@ -262,7 +265,7 @@ class _Writer:
 
     def _watch(self, *, on: bool) -> None:
         if on and not self._writing:
-            asyncio.get_running_loop().add_writer(self._fd, self._flush)
+            asyncio.get_running_loop().add_writer(self._fd, self._ready)
         elif self._writing and not on:
             asyncio.get_running_loop().remove_writer(self._fd)
         self._writing = on
