@@ -5,9 +5,11 @@ What peers say about themselves is for display and debugging, never for a decisi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION: Final = f"{_PREFIX}protocolVersion"
@@ -50,15 +52,10 @@ class Introduction:
 
 def with_meta(params: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Copy params with fields added to their `_meta`; unknown fields stay, these win."""
-    plain = dict(params or {})
-    plain["_meta"] = {**_mapping(plain.get("_meta")), **fields}
-    return plain
+    return {**params, "_meta": {**meta_of(params), **fields}} if params else {"_meta": {**fields}}
 
 
 def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Read `_meta`, empty when there is none of the right shape."""
-    return _mapping(params.get("_meta"))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    meta: Mapping[str, Any] | None = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}

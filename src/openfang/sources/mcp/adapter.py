@@ -195,7 +195,7 @@ def result_of(body: Mapping[str, Any]) -> Result:
 
 def _parts(content: object) -> tuple[Mapping[str, Any], ...]:
     if isinstance(content, list):
-        return tuple(_part(part) for part in cast("Sequence[object]", content))
+        return tuple(map(_part, cast("Sequence[object]", content)))
     if content is None:
         return ()
     return (text_part(f"[no list of parts, but:] {_json(content)}"),)

@@ -42,13 +42,16 @@ class Calls:
     turns: Turns
     watches: Watches
 
-    async def make(self, admitted: Admitted, ready: Ready) -> Result:
+    def make(self, admitted: Admitted, ready: Ready) -> Awaitable[Result]:
         """Make one, when it is its client's turn, over the connection that is there then."""
         tool, client = admitted.tool, admitted.client
         patience = Deadline(self.spec.timeout if tool.timeout is None else tool.timeout)
         if client is None:
-            return await self._made_plainly(PlainErrand(self.relay, admitted, patience), ready)
+            return self._made_plainly(PlainErrand(self.relay, admitted, patience), ready)
         errand = ClientErrand(self.relay, admitted, patience, client, self.turns)
+        return self._made_for_client(errand, ready)
+
+    async def _made_for_client(self, errand: ClientErrand, ready: Ready) -> Result:
         try:
             return await self._made_in_turn(errand, ready)
         finally:
@@ -74,33 +77,29 @@ class Calls:
 
     async def _made(self, connection: Connection, errand: PlainErrand) -> Result:
         """Wait for the answer for as long as the server lets us know that it works on it."""
+        tool, client = errand.admitted.tool, errand.admitted.client
         try:
             with errand.patience:
-                result = await self._answered(connection, errand)
+                if client is not None and client.level:
+                    await connection.hear(client.level)
+                answer = await self._asked(connection, errand)
         except TimeoutError:
             raise self._late(errand.admitted) from None
+        result = operation_result(tool.name, answer) if tool.operation else result_of(answer)
         self.relay.alive()
         return result
 
-    async def _answered(self, connection: Connection, errand: PlainErrand) -> Result:
-        admitted = errand.admitted
-        tool, arguments, client = admitted.tool, admitted.call.arguments, admitted.client
-        meta = self._meta(connection, admitted)
-        if client is not None and client.level:
-            await connection.hear(client.level)
-        if tool.operation:
-            return operation_result(tool.name, await self._operate(connection, errand, meta))
-        return result_of(await connection.call(tool.name, arguments, meta=meta, errand=errand))
-
-    async def _operate(
-        self, connection: Connection, errand: PlainErrand, meta: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        name, call = errand.admitted.tool.name, errand.admitted.call
-        if name == SUBSCRIBE:
-            return await self.watches.subscribe(connection, call.arguments["uri"], call.caller.id)
-        if name == UNSUBSCRIBE:
-            return await self.watches.unsubscribe(connection, call.arguments["uri"], call.caller.id)
-        return await connection.ask(name, {**call.arguments, "_meta": meta}, errand=errand)
+    def _asked(self, connection: Connection, errand: PlainErrand) -> Awaitable[Mapping[str, Any]]:
+        """Ask for what the call is of: a tool, or what else the server can be asked."""
+        tool, call = errand.admitted.tool, errand.admitted.call
+        meta = self._meta(connection, errand.admitted)
+        if not tool.operation:
+            return connection.call(tool.name, call.arguments, meta=meta, errand=errand)
+        if tool.name == SUBSCRIBE:
+            return self.watches.subscribe(connection, call.arguments["uri"], call.caller.id)
+        if tool.name == UNSUBSCRIBE:
+            return self.watches.unsubscribe(connection, call.arguments["uri"], call.caller.id)
+        return connection.ask(tool.name, {**call.arguments, "_meta": meta}, errand=errand)
 
     def _meta(self, connection: Connection, admitted: Admitted) -> dict[str, Any]:
         """Say whose call it is a part of; and in the modern era, what its client can be asked."""

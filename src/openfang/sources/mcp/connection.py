@@ -11,7 +11,7 @@ import anyio
 from openfang.protocols.mcp.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, BadAnswer, RpcError
 from openfang.protocols.mcp.headers import InvalidMark, Marks, find_marks, param_headers
 from openfang.protocols.mcp.levels import LEVELS, severity
-from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES, ClientInfo, meta_of, with_meta
+from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES, ClientInfo, meta_of
 from openfang.protocols.mcp.results import InputRequired, needs
 from openfang.sources.mcp.abilities import able, read_abilities
 from openfang.sources.mcp.greeting import Declared, Era, Greeter, Greeting
@@ -19,7 +19,7 @@ from openfang.sources.mcp.listing import list_all, list_some
 from openfang.sources.mcp.transport import LOG, Errand, Peer, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
 MAX_ROUNDS: Final = 8
 _LEVEL_SECONDS: Final = 2.0
@@ -39,6 +39,7 @@ class Connection:
         self._peer = peer
         self._modern = greeting.era == "modern"
         self._stamp = greeting.introduction.fields()
+        self._offered = {CLIENT_CAPABILITIES: self._stamp.pop(CLIENT_CAPABILITIES)}
         self._level = len(LEVELS)
         self._marks: dict[str, Marks] = {}
 
@@ -52,25 +53,24 @@ class Connection:
         """Why it is gone; empty while it is not."""
         return self.transport.reason
 
-    async def request(
+    def request(
         self,
         method: str,
         params: Mapping[str, Any] | None = None,
         *,
         errand: Errand | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         """Ask once. In the modern era every request says who asks, whatever `_meta` it had.
 
         What the client behind it can be asked, if there is one, its own `_meta` says.
         """
         if self._modern:
-            params = with_meta(params, self._said(params))
-        return await self.transport.request(method, params, errand=errand, headers=headers)
+            params = self._introduced(params or {})
+        return self.transport.request(method, params, errand=errand, headers=headers)
 
-    def _said(self, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        own = meta_of(params).get(CLIENT_CAPABILITIES) if params else None
-        return self._stamp if own is None else {**self._stamp, CLIENT_CAPABILITIES: own}
+    def _introduced(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {**params, "_meta": {**self._offered, **meta_of(params), **self._stamp}}
 
     async def ask(
         self,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from abc import ABC, abstractmethod
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -20,7 +20,7 @@ from openfang.sources.mcp.health import Health, Status, in_short
 from openfang.sources.mcp.transport import AuthNeeded, Lost, owned_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
     from openfang.sources.mcp.abilities import Abilities
@@ -99,17 +99,17 @@ class Keeper(ABC):
         """Whether a call would reach the server now."""
         return self._connection is not None
 
-    @contextmanager
-    def _busy(self) -> Generator[None]:
-        """Count a call in and out: the connection is not given up under it."""
+    def _count_in(self) -> None:
+        """Count a call in: the connection is not given up under it."""
         self._running += 1
-        self._wanted.set()
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if self._leaving:
-                self._nudge.set()
+        if self._connection is None:
+            self._wanted.set()
+
+    def _count_out(self) -> None:
+        """Count it out again."""
+        self._running -= 1
+        if self._leaving:
+            self._nudge.set()
 
     async def _ready(self) -> Connection:
         """The connection; one that is being made is waited for, one that failed is not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -158,21 +159,23 @@ class McpSource(Keeper):
     async def execute(self, admitted: Admitted) -> Result:
         """Make the call; what the server itself refuses is an answer, not a failure."""
         self._around.check(admitted)
-        with self._busy():
-            try:
-                return await self._calls.make(admitted, self._ready)
-            except BadAnswer as wrong:
-                raise SourceFailed(
-                    f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
-                    way_out=f"openfang servers logs {self.name}",
-                ) from wrong
-            except Unanswered as missed:
-                text = f"{self.name} asked its client, and was not answered: {missed.message}"
-                return error_result(text)
-            except RpcError as error:
-                return fault_result(self.name, error)
-            except Lost as lost:
-                raise self._unreachable(str(lost)) from lost
+        self._count_in()
+        try:
+            return await self._calls.make(admitted, self._ready)
+        except BadAnswer as wrong:
+            raise SourceFailed(
+                f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
+                way_out=f"openfang servers logs {self.name}",
+            ) from wrong
+        except Unanswered as missed:
+            text = f"{self.name} asked its client, and was not answered: {missed.message}"
+            return error_result(text)
+        except RpcError as error:
+            return fault_result(self.name, error)
+        except Lost as lost:
+            raise self._unreachable(str(lost)) from lost
+        finally:
+            self._count_out()
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a request of the server's own, which does not say what call it belongs to."""
@@ -225,7 +228,7 @@ class McpSource(Keeper):
         self._voice.feed(_in_a_line(params.get("data"))[:LONGEST_LINE] + b"\n")
 
     def _alive(self) -> None:
-        self._heard = anyio.current_time()
+        self._heard = asyncio.get_running_loop().time()  # anyio's clock, without looking for it
 
     async def _list(self, connection: Connection) -> None:
         # Thousands of long descriptions take seconds to judge: the loop does not wait for that.
