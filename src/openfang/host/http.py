@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import io
 import re
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import aiohttp
 import anyio
@@ -35,8 +35,11 @@ from openfang.version import __version__
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
+
+    _Ask: TypeAlias = Callable[["Request", Target], Awaitable[aiohttp.ClientResponse]]
 
 MAX_REDIRECTS: Final = 5
 _CONNECTIONS: Final = 100
@@ -104,8 +107,13 @@ class Streaming:
 
     def __init__(self, answer: aiohttp.ClientResponse, target: Target) -> None:
         self._answer = answer
+        self._target = target
         self.status = answer.status
-        self.url = target.url
+
+    @property
+    def url(self) -> str:
+        """The last one asked."""
+        return self._target.url
 
     def header(self, name: str) -> str | None:
         """Find the first header of that name, in any case."""
@@ -131,8 +139,8 @@ class Streaming:
     async def whole(self, limit: int) -> bytes:
         """Read the body to its end; one over the limit fails."""
         body = bytearray()
-        while more := await self.some():
-            body += more
+        while not self._answer.content.at_eof():
+            body += await self.some()
             if len(body) > limit:
                 raise FetchFailed(f"{self.url} answered with more than {limit} bytes")
         return bytes(body)
@@ -195,26 +203,12 @@ class HttpClient:
             target = following
         raise FetchFailed(f"{request.url} redirects more than {MAX_REDIRECTS} times")
 
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncGenerator[Streaming]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Streaming]:
         """Make a request and hold its answer; the request's limit and timeout are the caller's.
 
         A redirect that would turn the request into another one is not followed.
         """
-        _check_request(request)
-        target = _parsed(request.url)
-        for _ in range(MAX_REDIRECTS + 1):
-            async with await self._asked(request, target) as answer:
-                location = answer.headers.get("Location") if request.follow else None
-                if answer.status not in _REDIRECTS or location is None:
-                    yield Streaming(answer, target)
-                    return
-            following = follow_reference(target, location)
-            changed = _redirected(request, answer.status, target, following)
-            if changed.method != request.method:
-                raise FetchFailed(f"{request.url} redirects with {answer.status}, to a GET")
-            request, target = changed, following
-        raise FetchFailed(f"{request.url} redirects more than {MAX_REDIRECTS} times")
+        return _Held(self._asked, request)
 
     async def _ask(self, request: Request, target: Target) -> Response:
         try:
@@ -255,6 +249,48 @@ class HttpClient:
             max_field_size=_LONGEST_HEADER,
             max_headers=_MOST_HEADERS,
         )
+
+
+class _Held:
+    """A request, and its answer for the length of an `async with`."""
+
+    __slots__ = ("_answer", "_ask", "_request")
+
+    def __init__(self, ask: _Ask, request: Request) -> None:
+        self._ask = ask
+        self._request = request
+
+    async def __aenter__(self) -> Streaming:
+        request = self._request
+        _check_request(request)
+        target = _parsed(request.url)
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._ask(request, target)
+            location = _location(answer) if request.follow else None
+            if location is None:
+                self._answer = answer
+                return Streaming(answer, target)
+            async with answer:
+                following = follow_reference(target, location)
+            changed = _redirected(request, answer.status, target, following)
+            if changed.method != request.method:
+                raise FetchFailed(f"{request.url} redirects with {answer.status}, to a GET")
+            request, target = changed, following
+        raise FetchFailed(f"{request.url} redirects more than {MAX_REDIRECTS} times")
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Read to its end, an answer has given its connection back.
+        if not self._answer.closed:
+            await self._answer.__aexit__(kind, error, trace)
+
+
+def _location(answer: aiohttp.ClientResponse) -> str | None:
+    return answer.headers.get("Location") if answer.status in _REDIRECTS else None
 
 
 # One server is called many times by the same URL. All of this is pure; refusals are not kept.

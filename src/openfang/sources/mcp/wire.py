@@ -5,7 +5,7 @@ Importing this module imports the HTTP client, a third of a second.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
@@ -18,8 +18,9 @@ from openfang.safety.urls import AddressRefused, Target, parse_target
 from openfang.sources.mcp.transport import AuthNeeded, Lost, NotSpoken
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
 
     from openfang.host.http import Streaming
     from openfang.protocols.mcp.sse import Event
@@ -57,10 +58,9 @@ class Wire:
         self._private = reached.allow_private
         self._headers = dict(reached.headers)
 
-    @asynccontextmanager
-    async def send(
+    def send(
         self, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str = ""
-    ) -> AsyncGenerator[Streaming]:
+    ) -> AbstractAsyncContextManager[Streaming]:
         """Make a request and hold its answer. Raises `Lost`, and `AuthNeeded` among it."""
         request = Request(
             url=url or self.url,
@@ -70,17 +70,19 @@ class Wire:
             body=body,
             allow_private=self._private,
         )
-        try:
-            async with self._http.stream(request) as answer:
-                _check_authorized(answer)
-                yield answer
-        except FetchFailed as failed:
-            raise Lost(self._without_query(str(failed))) from failed
-        except AddressRefused as refused:
-            raise _refused(refused) from refused
-        except Lost as lost:
-            lost.reason = self._without_query(lost.reason)
-            raise
+        return _Sent(self._http.stream(request), self._raise_lost)
+
+    def _raise_lost(self, error: BaseException) -> None:
+        """Say of what went wrong with an exchange that it is lost, and keep the query to us."""
+        match error:
+            case FetchFailed():
+                raise Lost(self._without_query(str(error))) from error
+            case AddressRefused():
+                raise _refused(error) from error
+            case Lost():
+                error.reason = self._without_query(error.reason)
+            case _:
+                pass
 
     def _without_query(self, text: str) -> str:
         """Hide what many servers take their key by."""
@@ -93,6 +95,43 @@ class Wire:
         taken = {name.lower() for name in ours}
         kept = {name: value for name, value in self._headers.items() if name.lower() not in taken}
         return {**kept, **ours}
+
+
+class _Sent:
+    """A request, and its answer for the length of an `async with`."""
+
+    __slots__ = ("_held", "_raise_lost")
+
+    def __init__(
+        self,
+        held: AbstractAsyncContextManager[Streaming],
+        raise_lost: Callable[[BaseException], None],
+    ) -> None:
+        self._held = held
+        self._raise_lost = raise_lost
+
+    async def __aenter__(self) -> Streaming:
+        try:
+            answer = await self._held.__aenter__()
+        except Exception as error:
+            self._raise_lost(error)
+            raise
+        try:
+            _check_authorized(answer)
+        except AuthNeeded as needed:
+            await self.__aexit__(AuthNeeded, needed, needed.__traceback__)
+            raise
+        return answer
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._held.__aexit__(kind, error, trace)
+        if error is not None:
+            self._raise_lost(error)
 
 
 def media_type(answer: Streaming) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,9 @@ from openfang.sources.mcp.oauth.sign_in import SignInFailed
 from openfang.sources.mcp.transport import AuthNeeded, Lost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
 
     from openfang.host.http import HttpClient, Request, Streaming
     from openfang.sources.mcp.oauth.sign_in import Credentials
@@ -26,28 +27,53 @@ class Signed:
         self._http = http
         self._credentials = credentials
 
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncGenerator[Streaming]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Streaming]:
         """Make a request and hold its answer; the last one, if none was good enough."""
+        return _Held(self._http, self._credentials, request)
+
+
+class _Held:
+    """A request, and its last answer for the length of an `async with`."""
+
+    __slots__ = ("_credentials", "_held", "_http", "_request")
+
+    def __init__(self, http: HttpClient, credentials: Credentials, request: Request) -> None:
+        self._http = http
+        self._credentials = credentials
+        self._request = request
+
+    async def __aenter__(self) -> Streaming:
         seen: set[int] = set()
         while True:
             sent = await self._headers()
-            async with self._http.stream(_with(request, sent)) as answer:
-                challenge = _challenge(answer)
-                if challenge is None or challenge.status in seen:
-                    yield answer
-                    return
+            held = self._held = self._http.stream(_with(self._request, sent))
+            answer = await held.__aenter__()
+            challenge = _challenge(answer)
+            if challenge is None or challenge.status in seen:
+                return answer
+            await held.__aexit__(None, None, None)
             seen.add(challenge.status)
-            try:
-                await self._credentials.challenged(sent, challenge)
-            except SignInFailed as failed:
-                raise AuthNeeded(_sentence(failed), way_out=failed.way_out) from failed
+            await self._challenged(sent, challenge)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._held.__aexit__(kind, error, trace)
 
     async def _headers(self) -> Mapping[str, str]:
         try:
             return await self._credentials.headers()
         except SignInFailed as failed:
             raise Lost(_sentence(failed)) from failed
+
+    async def _challenged(self, sent: Mapping[str, str], challenge: Challenge) -> None:
+        try:
+            await self._credentials.challenged(sent, challenge)
+        except SignInFailed as failed:
+            raise AuthNeeded(_sentence(failed), way_out=failed.way_out) from failed
 
 
 def _with(request: Request, headers: Mapping[str, str]) -> Request:
