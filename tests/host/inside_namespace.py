@@ -583,6 +583,19 @@ async def test_to_leave_a_stream_is_to_hang_up() -> None:
                 await answer.whole(5000)
 
 
+async def test_a_stream_that_was_read_to_its_end_gives_its_connection_back() -> None:
+    async def peer(request: web.BaseRequest) -> web.Response:
+        assert request.transport is not None
+        return web.Response(text=str(request.transport.get_extra_info("peername")))
+
+    seen: set[bytes] = set()
+    async with serving(peer) as server, HttpClient(resolve=Names({})) as client:
+        for _ in range(2):
+            async with client.stream(get(server.url())) as answer:
+                seen.add(await answer.whole(1000))
+    assert len(seen) == 1
+
+
 async def test_a_stream_that_breaks_off_fails() -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"
     async with saying(cut) as url:

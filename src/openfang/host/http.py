@@ -284,7 +284,7 @@ class _Held:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Read to its end, an answer has given its connection back.
+        # Read to its end, an answer has let go of its connection, and of a body nobody took.
         if not self._answer.closed:
             await self._answer.__aexit__(kind, error, trace)
 
