@@ -20,9 +20,6 @@ class Kind(Enum):
     AGENT = "agent"
     A2A = "a2a"
     CLIENT = "client"
-    # There is one of each. What Enum has is written in Python, and a call asks nine times.
-    __hash__ = object.__hash__
-
     # Each is equal to itself alone. That of `Enum` is a Python function, and a call needs several.
     __hash__ = object.__hash__
 

@@ -60,6 +60,7 @@ class Effect(Enum):
     EXEC = "exec"
     MONEY = "money"
     IDENTITY = "identity"
+    __hash__ = object.__hash__
 
 
 class Trust(Enum):
