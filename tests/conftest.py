@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from blockbuster import BlockBuster
+from hypothesis import HealthCheck, settings
 from tests.forked import forking
 
 if TYPE_CHECKING:
@@ -87,3 +88,7 @@ def pytest_runtest_makereport(
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
+    # How long an example takes says how busy the machine is.
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("any machine", deadline=None, suppress_health_check=slow)
+    settings.load_profile("any machine")
