@@ -352,13 +352,16 @@ async def run(message): return str(os.getpid()) + " " + str(time.monotonic())
     put(tmp_path, "late", "[limits]\ndeadline_secs = 0.3\n", program)
     async with node(tmp_path) as (app, agents):
         first = await app.call("agent:late", message="hi")
-        start = agents.programs._keepers["late"]._start
+        assert agents.programs.opened is not None
+        keeper = agents.programs.opened._keepers["late"]
+        start = keeper._start
         assert first.structured["ending"] == Ending.TIME.value
         assert start is not None
         await to_thread.run_sync((tmp_path / "agents" / "late" / "go").touch)
         with anyio.fail_after(30):
             await start.done.wait()
-        warm = agents.programs._keepers["late"]._warm
+        warm = keeper._warm
         second = await app.call("agent:late", message="hi")
         assert second.structured["ending"] == Ending.ANSWERED.value
-        assert agents.programs._keepers["late"]._warm is warm
+        assert agents.programs.opened._keepers["late"] is keeper
+        assert keeper._warm is warm

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio import to_thread
 
-from openfang.agents.code.programs import CodePrograms
 from openfang.agents.loop import Budget
-from openfang.agents.planner.model import PlannerModel
 from openfang.agents.ports import Around
 from openfang.agents.sessions import StoredSessions
 from openfang.agents.source import AgentSource
@@ -23,10 +21,9 @@ from openfang.agents.takes import untaken
 from openfang.app.a2a.operations import operate
 from openfang.app.agents.cards import PLANNER, card, open_card
 from openfang.app.agents.guests import Guests, memory_space
+from openfang.app.agents.programs import LaterPrograms
 from openfang.app.agents.resuming import Resuming
 from openfang.app.clients import client_known
-from openfang.app.confine import Confiner
-from openfang.config.home import user_home
 from openfang.config.manifests import FOLDER, read_manifests
 from openfang.core.calls import Bounds, Excess, Mode
 from openfang.core.errors import NotFound, SourceFailed
@@ -63,7 +60,7 @@ class Agents:
 
     parts: Parts
     sessions: StoredSessions
-    programs: CodePrograms
+    programs: LaterPrograms
     running: dict[str, AgentSource] = field(default_factory=dict[str, AgentSource])
     problems: tuple[Problem, ...] = ()
     first: str | None = None
@@ -309,7 +306,6 @@ class Agents:
 
 def open_agents(parts: Parts, environ: Mapping[str, str]) -> Agents:
     """Put together what the agents of a home need."""
-    confiner = Confiner(parts.home.path, user_home(environ))
     return Agents(
         parts=parts,
         sessions=StoredSessions(
@@ -318,12 +314,7 @@ def open_agents(parts: Parts, environ: Mapping[str, str]) -> Agents:
             process=parts.broker.process,
             now=parts.clock.time_ns,
         ),
-        programs=CodePrograms(
-            confine=confiner.program,
-            witness=confiner.layers,
-            environments=parts.home.path / "agents-env",
-            environ=environ,
-        ),
+        programs=LaterPrograms(parts.home.path, environ),
     )
 
 
@@ -341,6 +332,8 @@ def _model(mind: Mind) -> Model:
             f"The provider {mind.provider} is not served by this version.",
             way_out='provider = "default": the embedded planner',
         )
+    from openfang.agents.planner.model import PlannerModel  # noqa: PLC0415 - not before a message
+
     return PlannerModel()
 
 
