@@ -8,8 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from starlette.routing import compile_path
-
 from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
 from openfang.core.trace import read_ancestors, read_chain
 from openfang.edges.api.checks import check_host, check_origin, one_of_each
@@ -30,6 +28,7 @@ from openfang.edges.api.exchange import (
 from openfang.edges.api.mount import NOBODY, Came
 from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import challenge
+from openfang.edges.api.paths import pattern_of
 from openfang.edges.api.routes.tools import CALL
 from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
@@ -57,7 +56,7 @@ class Api:
     def __init__(self, node: Node, mounts: Sequence[Mount] = ()) -> None:
         self.node = node
         self.mounts = mounts
-        self._routes = [(compile_path(endpoint.path)[0], endpoint) for endpoint in ENDPOINTS]
+        self._routes = [(pattern_of(endpoint.path), endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
