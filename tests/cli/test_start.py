@@ -34,6 +34,14 @@ def test_the_version_is_told_without_the_command_library(openfang: Cli) -> None:
 
 def test_listing_tools_to_a_pipe_imports_nothing_that_it_does_not_use(openfang: Cli) -> None:
     unused = {"rich", "yaml", "aiohttp", "cryptography.hazmat.primitives.asymmetric.ed25519"}
+    # What starts programs, connects servers, plans and speaks with a daemon.
+    unused |= {
+        "openfang.agents.code.programs",
+        "openfang.agents.planner.model",
+        "openfang.app.confine",
+        "openfang.app.remote.session",
+        "openfang.sources.mcp.source",
+    }
     assert not openfang.imported("tools", "list") & unused
 
 

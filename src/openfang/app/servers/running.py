@@ -3,51 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections import ChainMap, deque
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections import ChainMap
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
-from openfang.app.clients import client_known
-from openfang.app.servers.sealing import handed_over
 from openfang.app.servers.translate import outline_of, reached_of, rules_of, spec_of
-from openfang.app.servers.trial import Trial, try_out
-from openfang.app.servers.vault import StoredVault
-from openfang.config.home import user_home
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind, wire_name
-from openfang.protocols.mcp.meta import ClientInfo
 from openfang.sources.mcp.abilities import OPERATIONS
-from openfang.sources.mcp.adapter import as_listed
 from openfang.sources.mcp.health import Status
-from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
 from openfang.sources.mcp.pace import Pace
-from openfang.sources.mcp.reach import Reach
-from openfang.sources.mcp.source import McpSource, Surroundings
-from openfang.sources.mcp.stdio import StdioTransport as Over
-from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from collections import deque
+    from collections.abc import Iterable, Mapping
 
     from anyio.abc import TaskGroup
 
-    from openfang.app.confine import Confiner, Prepared
     from openfang.app.parts import Parts
+    from openfang.app.servers.connecting import Connecting
+    from openfang.app.servers.trial import Trial
     from openfang.config.models import Config
     from openfang.config.servers import McpServer
     from openfang.host.machine import Layer
     from openfang.registry.rules import Rules
-    from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.source import McpSource
     from openfang.sources.mcp.spec import ServerSpec
-    from openfang.sources.mcp.transport import Peer
 
 _log = logging.getLogger("openfang.mcp")
-_LAST_WORDS = 200
 _SETTLE_SECONDS = 20.0
 _LIST_SECONDS = 5.0
 # Each is there for three ids. One that was forgotten is known again when it is asked next.
@@ -59,7 +46,7 @@ class Servers:
 
     parts: Parts
     environ: Mapping[str, str]
-    running: dict[str, McpSource] = field(default_factory=dict[str, McpSource])
+    running: dict[str, McpSource] = field(default_factory=dict[str, "McpSource"])
     said: dict[str, deque[str]] = field(default_factory=dict[str, "deque[str]"])
     kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     guests: dict[str, McpServer] = field(default_factory=dict[str, "McpServer"])
@@ -68,46 +55,16 @@ class Servers:
     _group: TaskGroup | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
-    _sign_ins: SignIns = field(init=False)
-    _reach: Reach = field(init=False)
-    _confiner: Confiner | None = None
+    _connecting: Connecting | None = None
 
-    def __post_init__(self) -> None:
-        client = ClientInfo(name="openfang", version=__version__)
-        vault = StoredVault(self.parts.secrets, self.parts.redactor.learn)
-        self._sign_ins = SignIns(vault=vault)
-        self._reach = Reach(
-            client=client,
-            complained=self._complained,
-            sign_ins=self._sign_ins,
-        )
+    @property
+    def _means(self) -> Connecting:
+        if self._connecting is None:
+            # The client of MCP is a twentieth of a command's start, and many homes have no server.
+            from openfang.app.servers.connecting import Connecting  # noqa: PLC0415 - as above
 
-    @asynccontextmanager
-    async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
-        secrets = handed_over(spec.reached)
-        await to_thread.run_sync(self.parts.redactor.learn, secrets, f"mcp:{spec.name}")
-        async with AsyncExitStack() as stack:
-            ready = await self._confined(spec, stack)
-            connection = await stack.enter_async_context(self._reach(ready.spec, peer))
-            held = self.layers[spec.name] = await _layers(ready, connection)
-            try:
-                yield connection
-            finally:
-                if self.layers.get(spec.name) is held:  # else a newer connection's
-                    del self.layers[spec.name]
-
-    async def _confined(self, spec: ServerSpec, stack: AsyncExitStack) -> Prepared:
-        from openfang.app.confine import Confiner  # noqa: PLC0415 - most commands start no server
-
-        if self._confiner is None:
-            self._confiner = Confiner(self.parts.home.path, user_home(self.environ))
-        return await self._confiner.prepared(spec, stack)
-
-    def _complained(self, server: str, line: str) -> None:
-        """Keep what a server writes for people: in the log, and its last words at hand."""
-        words = self.said.setdefault(server, deque(maxlen=_LAST_WORDS))
-        words.append(line)
-        _log.info("%s: %s", server, line)
+            self._connecting = Connecting(self)
+        return self._connecting
 
     async def run(self) -> None:
         """Keep every server of the configuration until the node ends, once anybody wants one."""
@@ -139,7 +96,7 @@ class Servers:
 
     async def sign_out(self, name: str) -> None:
         """Forget the sign-in to a server."""
-        await self._sign_ins.vault.remove(entry_name(name))
+        await self._means.sign_out(name)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -226,26 +183,13 @@ class Servers:
     def _begin(self, spec: ServerSpec, fault: str, rules: Rules) -> None:
         assert self._group is not None  # noqa: S101 - `run` was called
         former = self.running.get(spec.name)
-        around = Surroundings(
-            connect=self._connect,
-            check=self.parts.pipeline.stamper.check,
-            changed=self._changed,
-            rules=rules,
-            back=self._back,
-            clean=self.parts.redactor.tree,
-            invoke=self.parts.invoke,
-            client_known=partial(client_known, self.parts),
-            news=self.parts.news.publish,
-            pace=self.pace,
-        )
-        source = self.running[spec.name] = McpSource(spec, around, fault=fault)
+        source = self.running[spec.name] = self._means.source(spec, fault, rules)
         self.parts.sources[Kind.MCP, spec.name] = source
         if former is not None:
             source.inherit(former)
             former.retire()
-        else:  # who calls a tool that was there before a restart waits for its server
-            known = self.parts.registry.remembered(f"{Kind.MCP.value}:{spec.name}:")
-            source.recall([as_listed(spec.name, definition) for definition in known])
+        else:
+            self._means.recall(source)
         self._group.start_soon(source.run)
 
     def _end(self, name: str) -> None:
@@ -254,14 +198,15 @@ class Servers:
         self.parts.remove(Kind.MCP, name)
         source.lists.clear()
 
-    def _changed(self, source: McpSource) -> None:
+    def changed(self, source: McpSource) -> None:
+        """Offer what a server offers now."""
         if self.running.get(source.name) is source:
             self.parts.add(Kind.MCP, source)
             total = sum(map(_count, self.running.values()))
             _log.info("%s offers %d tools", source.name, _count(source))
             _log.info("Total MCP tools: %d", total)
 
-    def _back(self, source: McpSource) -> None:
+    def back(self, source: McpSource) -> None:
         """Let the next call try a server that was begun anew, however often the last one failed."""
         breakers = self.parts.pipeline.guards.breakers
         breakers.revived(f"{Kind.MCP.value}:{source.name}", self.parts.clock.monotonic())
@@ -289,16 +234,7 @@ class Servers:
     async def trial(self, server: McpServer) -> Trial:
         """Connect to a server once more, to see whether it works; it need not be enabled."""
         self.kept |= await to_thread.run_sync(self._stored)
-        try:
-            reached = reached_of(server, self.variables, self.parts.home.path)
-        except OpenFangError as error:
-            return Trial(problem=error.message, way_out=error.way_out)
-        try:
-            async with AsyncExitStack() as stack:
-                ready = await self._confined(spec_of(server, reached), stack)
-                return await try_out(ready.spec, self._sign_ins)
-        except OpenFangError as error:
-            return Trial(problem=error.message, way_out=error.way_out)
+        return await self._means.trial(server)
 
     def health(self) -> dict[str, str]:
         """The contract's word for each server."""
@@ -312,12 +248,6 @@ class Servers:
         except OpenFangError as error:
             reached, fault = outline_of(server, self.parts.home.path), _fault(error)
         return spec_of(server, reached), fault
-
-
-async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:
-    """Say what holds the child at the other end, if it is one."""
-    child = connection.transport.child if isinstance(connection.transport, Over) else None
-    return await to_thread.run_sync(ready.layers, child.process.pid) if child else ()
 
 
 def _fault(error: OpenFangError) -> str:

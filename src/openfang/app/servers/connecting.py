@@ -1,0 +1,127 @@
+"""How MCP servers are connected: confined, signed in, and with their last words at hand."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from openfang.app.clients import client_known
+from openfang.app.confine import Confiner
+from openfang.app.servers.sealing import handed_over
+from openfang.app.servers.translate import reached_of, spec_of
+from openfang.app.servers.trial import Trial, try_out
+from openfang.app.servers.vault import StoredVault
+from openfang.config.home import user_home
+from openfang.core.errors import OpenFangError
+from openfang.core.ids import Kind
+from openfang.protocols.mcp.meta import ClientInfo
+from openfang.sources.mcp.adapter import as_listed
+from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
+from openfang.sources.mcp.reach import Reach
+from openfang.sources.mcp.source import McpSource, Surroundings
+from openfang.sources.mcp.stdio import StdioTransport as Over
+from openfang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from openfang.app.confine import Prepared
+    from openfang.app.servers.running import Servers
+    from openfang.config.servers import McpServer
+    from openfang.host.machine import Layer
+    from openfang.registry.rules import Rules
+    from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.spec import ServerSpec
+    from openfang.sources.mcp.transport import Peer
+
+_log = logging.getLogger("openfang.mcp")
+_LAST_WORDS = 200
+
+
+@dataclass(slots=True)
+class Connecting:
+    """Makes the sources of a node's servers, and connects them."""
+
+    servers: Servers
+    _sign_ins: SignIns = field(init=False)
+    _reach: Reach = field(init=False)
+    _confiner: Confiner = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = self.servers.parts
+        self._sign_ins = SignIns(vault=StoredVault(parts.secrets, parts.redactor.learn))
+        self._reach = Reach(
+            client=ClientInfo(name="openfang", version=__version__),
+            complained=self._complained,
+            sign_ins=self._sign_ins,
+        )
+        self._confiner = Confiner(parts.home.path, user_home(self.servers.environ))
+
+    def source(self, spec: ServerSpec, fault: str, rules: Rules) -> McpSource:
+        """Make the source of a server."""
+        servers, parts = self.servers, self.servers.parts
+        around = Surroundings(
+            connect=self._connect,
+            check=parts.pipeline.stamper.check,
+            changed=servers.changed,
+            rules=rules,
+            back=servers.back,
+            clean=parts.redactor.tree,
+            invoke=parts.invoke,
+            client_known=partial(client_known, parts),
+            news=parts.news.publish,
+            pace=servers.pace,
+        )
+        return McpSource(spec, around, fault=fault)
+
+    def recall(self, source: McpSource) -> None:
+        """Offer what it did before a restart: who calls such a tool waits for its server."""
+        known = self.servers.parts.registry.remembered(f"{Kind.MCP.value}:{source.name}:")
+        source.recall([as_listed(source.name, definition) for definition in known])
+
+    async def trial(self, server: McpServer) -> Trial:
+        """Connect to a server once more, and say what came of it."""
+        try:
+            reached = reached_of(server, self.servers.variables, self.servers.parts.home.path)
+            async with AsyncExitStack() as stack:
+                ready = await self._confiner.prepared(spec_of(server, reached), stack)
+                return await try_out(ready.spec, self._sign_ins)
+        except OpenFangError as error:
+            return Trial(problem=error.message, way_out=error.way_out)
+
+    async def sign_out(self, name: str) -> None:
+        """Forget the sign-in to a server."""
+        await self._sign_ins.vault.remove(entry_name(name))
+
+    @asynccontextmanager
+    async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
+        secrets, layers = handed_over(spec.reached), self.servers.layers
+        learn = self.servers.parts.redactor.learn
+        await to_thread.run_sync(learn, secrets, f"mcp:{spec.name}")
+        async with AsyncExitStack() as stack:
+            ready = await self._confiner.prepared(spec, stack)
+            connection = await stack.enter_async_context(self._reach(ready.spec, peer))
+            held = layers[spec.name] = await _layers(ready, connection)
+            try:
+                yield connection
+            finally:
+                if layers.get(spec.name) is held:  # else a newer connection's
+                    del layers[spec.name]
+
+    def _complained(self, server: str, line: str) -> None:
+        """Keep what a server writes for people: in the log, and its last words at hand."""
+        words = self.servers.said.setdefault(server, deque(maxlen=_LAST_WORDS))
+        words.append(line)
+        _log.info("%s: %s", server, line)
+
+
+async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:
+    """Say what holds the child at the other end, if it is one."""
+    child = connection.transport.child if isinstance(connection.transport, Over) else None
+    return await to_thread.run_sync(ready.layers, child.process.pid) if child else ()
