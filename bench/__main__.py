@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +38,8 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
 
 def main() -> None:
     wanted = set(sys.argv[1:]) or set(PARTS)
+    # What is measured starts from bytecode, as wherever it was started before.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="openfang-bench-") as name:
         folder = Path(name)
         options = {"use_uvloop": True}
