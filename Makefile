@@ -10,6 +10,9 @@ RUN_HOME := $(CURDIR)/.openfang
 NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 	sys.exit("This needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 
+# Without bytecode each of the many processes that start here would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos lock seeds clean
 
