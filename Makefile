@@ -86,7 +86,7 @@ chaos: $(VENV)/.dev  ## every fault to a live daemon under load (CHAOS_MINUTES=1
 	@$(BIN)/python -m tests.chaos --minutes $(CHAOS_MINUTES) --seed $(CHAOS_SEED)
 
 lock: $(VENV)/.dev  ## resolve all lock files anew
-	@$(BIN)/uv pip compile pyproject.toml $(LOCK) -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra agents $(LOCK) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --group dev --all-extras $(LOCK) -o requirements-dev.lock
 	@$(BIN)/python tools/test_peers.py lock
 
