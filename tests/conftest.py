@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,13 @@ from tests.forked import forking
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
+
+
+# Who starts the tests in the background, or by nohup, ignores these; and so would all that is
+# started here, where it is told to end by them.
+for _told in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(_told, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
