@@ -6,6 +6,7 @@ from __future__ import annotations
 LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
+BOARD = "tests/sources/test_board.py::"
 COMPAT = "tests/compat/"
 SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
@@ -169,6 +170,7 @@ BEHAVIOUR: dict[str, str] = {
     "tools.shell_exec.programs": f"{BUILTIN}test_programs_that_are_not_listed_do_not_run",
     "tools.shell_exec.timeout_secs": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.shell_exec.env": f"{BUILTIN}test_the_operator_sets_time_and_variables",
+    "tools.tasks.claim_secs": f"{BOARD}test_the_operator_says_how_long_a_claim_holds",
     "tools.files.max_bytes": f"{BUILTIN}test_sizes_are_limited_both_ways",
     **{f"toolsets.NAME.{key}": f"{OFFERING}{test}" for key, test in _TOOLSET_KEYS.items()},
     "classify.critical": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",

@@ -14,12 +14,14 @@ from openfang.sources.a2a.errand import Around
 from openfang.sources.a2a.ledger import Ledger
 from openfang.sources.builtin.a2a import A2aLimits, a2a_tools
 from openfang.sources.builtin.agents import agent_tools
+from openfang.sources.builtin.board import BoardSettings, board_tools
 from openfang.sources.builtin.clock import clock_tools
 from openfang.sources.builtin.files import file_tools
 from openfang.sources.builtin.memory import memory_tools
 from openfang.sources.builtin.shell import ShellLimits, shell_tools
 from openfang.sources.builtin.source import BuiltinSource
 from openfang.sources.builtin.web import WebLimits, web_tools
+from openfang.storage.board import BoardStore
 from openfang.storage.peers import PeerStore
 from openfang.storage.state import MemoryStore
 
@@ -66,6 +68,9 @@ def builtins_of(parts: Parts) -> BuiltinSource:
             raise HomeError("The home is not open for calls.", way_out="openfang start")
         return await parts.agents.opened()
 
+    async def reaches(caller: Caller, agent: str) -> bool:
+        return any(one["name"] == agent for one in (await directory()).known(caller))
+
     async def settled(caller: Caller, name: str) -> None:
         if parts.peers is not None:
             await parts.peers.settled(name)
@@ -85,6 +90,9 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         timeout=tools.shell_exec.timeout_secs,
         variables=tools.shell_exec.env,
     )
+    board = BoardSettings(
+        claim_secs=tools.tasks.claim_secs, reaches=reaches, now=parts.clock.time_ns
+    )
     families = (
         clock_tools(parts.clock.time_ns),
         file_tools(workspace, tools.files.max_bytes),
@@ -92,6 +100,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         shell_tools(workspace, shell),
         web_tools(web),
         agent_tools(directory, parts.invoke),
+        board_tools(BoardStore(parts.database), parts.writer, board),
         a2a_tools(elsewhere, around_peers(parts), settled),
     )
     return BuiltinSource(families, parts.pipeline.stamper.check)

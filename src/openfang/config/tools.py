@@ -85,6 +85,15 @@ class Files(Section):
     )
 
 
+class Tasks(Section):
+    """The built-ins of the task board."""
+
+    claim_secs: Seconds = Field(
+        default=3600,
+        description="How long a claimed task is its owner's; after that others may claim it.",
+    )
+
+
 class Tools(Section):
     """Limits of all tools, and settings of single built-ins."""
 
@@ -97,6 +106,7 @@ class Tools(Section):
     web_fetch: WebFetch = Field(default=WebFetch(), description="The built-in `web_fetch`.")
     shell_exec: ShellExec = Field(default=ShellExec(), description="The built-in `shell_exec`.")
     files: Files = Field(default=Files(), description="The built-ins that read and write files.")
+    tasks: Tasks = Field(default=Tasks(), description="The built-ins of the task board.")
 
 
 class Results(Section):
