@@ -35,6 +35,7 @@ WITHOUT_A_KEY = {
     "config schema": "prints what is the same everywhere",
     "config path": "prints a path",
     "agents new": "writes a file of one's own",
+    "agents templates": "prints what is the same everywhere",
     "agents edit": "changes a file of one's own",
     "agents validate": "reads files of one's own",
 }
@@ -61,6 +62,7 @@ TYPED = {
     "sessions show": "{session}",
     "sessions export": "{session}",
     "sessions delete": "{session}",
+    "board show": "{posted}",
     "a2a discover": "http://127.0.0.1:9/",
     "a2a send": "assistant hello",
     "a2a watch": "{task}",
@@ -159,11 +161,13 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
         cli("secrets", "set", "token", stdin="a-token-of-the-owner\n")
         sent = cli("a2a", "send", "assistant", CANARY, "--json").json
         asked = cli.call("shell_exec", command=["echo", CANARY]).json["approval"]
+        posted = cli.call("task_post", title=CANARY, description=CANARY).json
         yield Desk(
             cli,
             {
                 "session": cli("sessions", "list", "--json").json["sessions"][0]["id"],
                 "task": sent["id"],
+                "posted": posted["structured"]["task_id"],
                 "question": asked,
                 "file": str(folder / "plan"),
                 "servers": str(folder / "servers.json"),

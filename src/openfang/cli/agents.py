@@ -1,4 +1,4 @@
-"""`openfang agents list|show|new|edit|validate|send`."""
+"""`openfang agents list|show|new|templates|edit|validate|send`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from openfang.cli.answers import Shown, message
 from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import Json
 from openfang.cli.output import clean, fields, first_sentence, note, print_json, say, table
+from openfang.cli.results import print_text
 from openfang.cli.session import on_home
 from openfang.config.home import find_home
 from openfang.core.bodies import message_body
 from openfang.core.session import NO_OPTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openfang.app.agents.drafts import Drafts
     from openfang.core.results import Result
     from openfang.core.session import Session
@@ -79,8 +82,11 @@ def new(
     name: str,
     /,
     *,
-    profile: Annotated[Profile, Parameter(help="What it may reach, to begin with.")] = "minimal",
+    profile: Annotated[Profile | None, Parameter(help="What it may reach, to begin with.")] = None,
     code: Annotated[bool, Parameter(help="It is a program of yours, in Python.")] = False,
+    template: Annotated[
+        str, Parameter(name="--from", help="A copy of this one of `openfang agents templates`.")
+    ] = "",
 ) -> None:
     """Write a new agent down, with comments to go by.
 
@@ -92,10 +98,42 @@ def new(
             f"{name!r} is no name for an agent.",
             way_out="1 to 49 of a-z 0-9 _ -, beginning with a letter or digit",
         )
-    folder = _drafts().begin(name, profile, code=code)
+    if template and (profile or code):
+        raise Usage(
+            f"--from {template} says what it is and what it may reach.",
+            way_out=f"leave --profile and --code out, then: openfang agents edit {name}",
+        )
+    folder = _drafts().begin(name, _files(name, profile or "minimal", template, code=code))
     say(str(folder))
     note(f"change it: openfang agents edit {name}")
     note(f"talk to it: openfang chat {name}")
+
+
+def _files(name: str, profile: Profile, template: str, *, code: bool) -> Mapping[str, str]:
+    from openfang.app.agents.ready import copy_of  # noqa: PLC0415 - manifests take 0.3 s
+    from openfang.app.agents.starters import new_agent  # noqa: PLC0415 - manifests take 0.3 s
+
+    return copy_of(template, name) if template else new_agent(name, profile, code=code)
+
+
+def templates(name: str = "", /, *, as_json: Json = False) -> None:
+    """List the agents that are there to be copied; with a name, show the manifest of one.
+
+    Args:
+        name: One of them.
+    """
+    from openfang.app.agents.ready import described, manifest_of  # noqa: PLC0415 - takes 0.3 s
+
+    if name:
+        text = manifest_of(name)
+        print_json({"name": name, "manifest": text}) if as_json else print_text(text)
+        return
+    found = described()
+    if as_json:
+        print_json([{"name": one, "description": what} for one, what in found.items()])
+        return
+    table(("name", "what it is for"), found.items())
+    note("take one: openfang agents new NAME --from researcher")
 
 
 def edit(name: str, /) -> None:

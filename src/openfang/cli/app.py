@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
-    "Agents": ("agents", "chat", "sessions", "a2a"),
+    "Agents": ("agents", "chat", "sessions", "board", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "backup", "restore", "completion"),
 }
@@ -91,6 +91,7 @@ _GROUPS = {
             "list": ("agents:list_agents", "List those that this key may call."),
             "show": ("agents:show_agent", "Show one, and what it may reach."),
             "new": ("agents:new", "Write one down, with comments to go by."),
+            "templates": ("agents:templates", "List those that are there to be copied."),
             "edit": ("agents:edit", "Change one with your editor."),
             "validate": ("agents:validate", "Find every mistake, with file, line and key."),
             "send": ("agents:send", "Send one message, and print the answer."),
@@ -103,6 +104,13 @@ _GROUPS = {
             "show": ("sessions:show_session", "Show all that was said in one."),
             "export": ("sessions:export", "Write one out, as JSON lines or Markdown."),
             "delete": ("sessions:delete", "Delete one and all that was said in it."),
+        },
+    ),
+    "board": (
+        "See what agents have to do for you, and what came of it.",
+        {
+            "list": ("board:list_board", "List the tasks on your board, the newest first."),
+            "show": ("board:show_task", "Show one task whole, with its result."),
         },
     ),
     "a2a": (

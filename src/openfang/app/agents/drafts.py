@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from openfang.app.agents.starters import new_agent, write_agent
+from openfang.app.agents.starters import write_agent
 from openfang.app.home.paths import Home
 from openfang.config.load import load
 from openfang.config.manifests import FOLDER, JSON, TOML, check_draft, check_manifests, doubtful
@@ -61,7 +61,7 @@ class Drafts:
         config = self._config
         return config.agents.workspace_roots if config else ()
 
-    def begin(self, name: str, profile: str, *, code: bool) -> Path:
+    def begin(self, name: str, files: Mapping[str, str]) -> Path:
         """Write a new agent, and say where it is. What is there is never written over."""
         if not Home(self.home).exists:
             raise HomeError(
@@ -71,7 +71,7 @@ class Drafts:
         folder = self.home / FOLDER / name
         draft = self.home / f".draft-{secrets.token_hex(8)}"
         try:
-            write_agent(draft, new_agent(name, profile, code=code))
+            write_agent(draft, files)
             found = check_draft(self.home, draft / TOML, folder / TOML, self._roots)
             _refuse(found, "choose another name")
             folder.parent.mkdir(mode=_PRIVATE, exist_ok=True)
