@@ -1,0 +1,80 @@
+"""Every built-in of the contract: what it can make nothing of, and the test of its effect.
+
+Who adds one takes its name out of `TO_COME`, and puts it into `WRONG` and `EFFECTS`; the tests
+beside this table fail until then.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.requirements import BY_ID
+
+_LISTED = re.search(r"by upstream's list: (.*?)\. Each", BY_ID["C6.2"].text, re.DOTALL)
+assert _LISTED
+NAMES = re.findall(r"\b[a-z0-9]+_[a-z]+\b", _LISTED[1])
+"""The names of the contract, in its order."""
+
+TO_COME: dict[str, str] = {
+    "web_search": "search",
+    "event_publish": "events",
+    "schedule_create": "schedules",
+    "schedule_list": "schedules",
+    "schedule_delete": "schedules",
+    "image_analyze": "images",
+    "location_get": "places",
+}
+
+# Arguments that a caller with every grant is refused for, before anything runs.
+WRONG: dict[str, dict[str, Any]] = {
+    "file_read": {},
+    "file_write": {"path": 7},
+    "file_list": {"path": 7},
+    "web_fetch": {"url": 7},
+    "shell_exec": {"command": []},
+    "bash_exec": {},
+    "agent_send": {"agent_id": "echo"},
+    "agent_spawn": {"manifest_toml": 7},
+    "agent_list": {"x": 1},
+    "agent_kill": {"agent_id": ""},
+    "memory_store": {"key": ""},
+    "memory_recall": {},
+    "agent_find": {"query": ""},
+    "task_post": {"title": "no description"},
+    "task_claim": {"task_id": 7},
+    "task_complete": {"task_id": "todo_1"},
+    "task_list": {"status": "lost"},
+    "a2a_discover": {},
+    "a2a_send": {"message": 7},
+    "system_time": {"timezone": 7},
+}
+
+_HERE = "tests/contract/test_agents.py::"
+_DOES = f"{_HERE}test_a_built_in_does_what_it_says_and_refuses_what_it_cannot_take"
+_ON_DISK = f"{_HERE}test_what_is_written_is_on_disk_in_the_callers_own_workspace"
+_ELSEWHERE = f"{_HERE}test_a_page_is_fetched_and_an_agent_elsewhere_is_found_and_asked"
+_SPAWNED = f"{_HERE}test_who_is_spawned_has_at_most_what_its_parent_has"
+_BOARD = "tests/contract/test_builtins.py::test_work_is_left_on_the_board_and_its_result_comes_back"
+EFFECTS: dict[str, str] = {
+    "file_read": _DOES,
+    "file_write": _ON_DISK,
+    "file_list": _DOES,
+    "web_fetch": _ELSEWHERE,
+    "shell_exec": _DOES,
+    "bash_exec": _DOES,
+    "agent_send": _DOES,
+    "agent_spawn": _SPAWNED,
+    "agent_list": _DOES,
+    "agent_kill": _SPAWNED,
+    "memory_store": _DOES,
+    "memory_recall": _DOES,
+    "agent_find": _DOES,
+    "task_post": _BOARD,
+    "task_claim": _BOARD,
+    "task_complete": _BOARD,
+    "task_list": _BOARD,
+    "a2a_discover": _ELSEWHERE,
+    "a2a_send": _ELSEWHERE,
+    "system_time": _DOES,
+}
