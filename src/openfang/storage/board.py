@@ -106,9 +106,11 @@ class BoardStore:
         where, values = _SEEN, _seen(viewer)
         if status is not None:
             where, values = f"{where} AND status = ?", (*values, status.value)
+        newest = "ORDER BY posted_at DESC, id DESC"
+        # Only of those that are wanted are the long texts read.
         sql = (
-            f"SELECT {_COLUMNS} FROM board WHERE {where} "  # noqa: S608 - constants
-            "ORDER BY posted_at DESC, id DESC LIMIT ?"
+            f"SELECT {_COLUMNS} FROM board WHERE id IN "  # noqa: S608 - constants
+            f"(SELECT id FROM board WHERE {where} {newest} LIMIT ?) {newest}"
         )
         found = [_posting(row) for row in self.database.read(sql, (*values, limit))]
         ((total,),) = self.database.read(f"SELECT COUNT(*) FROM board WHERE {where}", values)  # noqa: S608 - constants

@@ -1,21 +1,27 @@
 -- What agents have to do for somebody: `space` is whose board it is on. Nobody has it while `owner` is
--- empty, or once `claimed_until` is over; `changed_by` is the call that changed it last.
+-- empty, or once `claimed_until` is over; `changed_by` is the call that changed it last. Long texts stand
+-- last: to read what stands behind them is to read them.
 CREATE TABLE board (
     id TEXT PRIMARY KEY,
     space TEXT NOT NULL,
-    title TEXT NOT NULL,
-    description TEXT NOT NULL,
+    status TEXT NOT NULL,
     assigned_to TEXT NOT NULL,
     priority INTEGER NOT NULL,
     posted_by TEXT NOT NULL,
     posted_at INTEGER NOT NULL,
-    status TEXT NOT NULL,
     owner TEXT NOT NULL,
     claimed_until INTEGER NOT NULL,
-    result TEXT NOT NULL,
     completed_at INTEGER NOT NULL,
     labels INTEGER NOT NULL,
-    changed_by TEXT NOT NULL
+    changed_by TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    result TEXT NOT NULL
 );
 
-CREATE INDEX board_by_status ON board (space, status, priority, posted_at);
+-- All that a search looks at, so that it reads no task that it does not bring.
+CREATE INDEX board_by_status ON board (
+    space, status, priority, posted_at, id, assigned_to, claimed_until, completed_at,
+    owner, posted_by
+);
+CREATE INDEX board_by_call ON board (changed_by);
