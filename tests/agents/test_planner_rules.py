@@ -221,6 +221,8 @@ def test_the_pieces_stand_where_they_say() -> None:
         ("what is the wifi password?", Saying(Action.RECALL, "wifi password", loose=True)),
         ("where is Ada?", Saying(Action.RECALL, "ada", loose=True)),
         ("remember my pin?", Saying(Action.RECALL, "pin")),
+        ("what do I know about Ada?", Saying(Action.RECALL, "ada", by_words=True)),
+        ("search my memory for the red car", Saying(Action.RECALL, "red car", by_words=True)),
         ("remember my pin", None),
         ("remember to buy milk", None),
         ("remember that I live in Berlin", None),
@@ -240,6 +242,18 @@ def test_a_question_that_a_tool_could_answer_is_not_looked_up() -> None:
 
     assert _call("what is the weather?", recall) == ("memory_recall", {"key": "weather"})
     assert _why("what is the weather?", recall, _WEATHER) is Why.MISSING
+
+
+def test_what_need_not_be_a_name_is_looked_for_by_its_words_where_a_tool_can() -> None:
+    text = {"type": "string"}
+    plain = Offer("memory_recall", "Recall.", _schema(key=text))
+    schema = {"properties": {"key": text, "query": text}, "required": [], "minProperties": 1}
+    able = Offer("memory_recall", "Recall.", schema)
+
+    assert _call("what do I know about Ada?", plain) == ("memory_recall", {"key": "ada"})
+    assert _call("what do I know about Ada?", able) == ("memory_recall", {"query": "ada"})
+    assert _call("what is my pin?", able) == ("memory_recall", {"key": "pin"})
+    assert _why("recall", able) is Why.MISSING
 
 
 @pytest.mark.parametrize(

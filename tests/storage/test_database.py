@@ -9,8 +9,11 @@ import pytest
 
 from openfang.core.errors import HomeError
 from openfang.core.labels import Labels
+from openfang.core.memory import UNKNOWN
 from openfang.storage.database import migrations, open_home, split_statements
+from openfang.storage.memory import MemoryStore, Sought
 from openfang.storage.state import RunStore, grow_run
+from openfang.storage.words import indexed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +62,7 @@ def test_a_damaged_database_is_named_when_it_is_read(tmp_path: Path) -> None:
 def test_the_schema_has_no_statement_with_a_semicolon_inside() -> None:
     with closing(sqlite3.connect(":memory:")) as database:
         database.create_function("sha256", 1, str)
+        database.create_function("words_of", 2, indexed)
         for _, script in migrations():
             for statement in split_statements(script):
                 database.execute(statement)
@@ -71,12 +75,15 @@ def test_both_dialects_describe_the_same_tables() -> None:
 
 
 def _shape(script: str) -> list[str]:
-    """Names of tables, indexes and columns, in order, whatever their types and keys."""
+    """Names of tables, indexes and columns, in order, whatever their types and keys.
+
+    Words are found by a table of their own in the one dialect, by an index in the other.
+    """
     names = re.compile(r"^(?:CREATE (?:TABLE|(?:UNIQUE )?INDEX) \w+|    (?!PRIMARY KEY)\w+)")
     return [
         found[0].strip()
         for statement in split_statements(script)
-        if not statement.startswith("CREATE VIEW")
+        if not statement.startswith(("CREATE VIEW", "INSERT")) and "memory_words" not in statement
         for line in statement.splitlines()
         if (found := names.match(line))
     ]
@@ -100,6 +107,29 @@ def test_an_older_home_keeps_its_keys_and_runs(tmp_path: Path) -> None:
         assert names == [("a", "twin"), ("b", "twin-b"), ("c", "twin")]
         assert RunStore(database).labels("of_secret") == Labels.SECRET
         assert "of_secret" not in "".join(database.connection.iterdump())
+
+
+@pytest.mark.requirement("C6.2")
+def test_an_older_home_finds_its_memories_by_their_words(tmp_path: Path) -> None:
+    file = tmp_path / "openfang.db"
+    kept = {"colour": '"gr\u00fcn"', "trip": '{"where":"Lisboa","nights":3}', "broken": "{"}
+    with closing(sqlite3.connect(file)) as old:
+        old.create_function("sha256", 1, str)
+        old.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)")
+        for number, script in migrations()[:5]:
+            for statement in split_statements(script):
+                old.execute(statement)
+            old.execute("INSERT INTO migrations VALUES (?, 0)", (number,))
+        for at, (name, value) in enumerate(kept.items()):
+            row = ("key-admin", name, value, int(Labels.PII), at)
+            old.execute("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", row)
+        old.commit()
+    with closing(open_home(file)) as database:
+        store = MemoryStore(database)
+        assert store.recall("key-admin", "trip") == (kept["trip"], Labels.PII)
+        for query, found in {"GRUN": "colour", "lisboa": "trip", "nights": "trip"}.items():
+            (memory,) = store.search(Sought(space="key-admin", query=query, limit=5))
+            assert (memory.key, memory.labels, memory.origin) == (found, Labels.PII, UNKNOWN)
 
 
 @pytest.mark.requirement("C18.3")

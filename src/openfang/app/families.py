@@ -22,8 +22,8 @@ from openfang.sources.builtin.shell import ShellLimits, shell_tools
 from openfang.sources.builtin.source import BuiltinSource
 from openfang.sources.builtin.web import WebLimits, web_tools
 from openfang.storage.board import BoardStore
+from openfang.storage.memory import MemoryStore
 from openfang.storage.peers import PeerStore
-from openfang.storage.state import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +96,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
     families = (
         clock_tools(parts.clock.time_ns),
         file_tools(workspace, tools.files.max_bytes),
-        memory_tools(MemoryStore(parts.database), parts.writer, memory),
+        memory_tools(MemoryStore(parts.database), parts.writer, memory, parts.readers),
         shell_tools(workspace, shell),
         web_tools(web),
         agent_tools(directory, parts.invoke),

@@ -19,6 +19,7 @@ from openfang.app.a2a.people import (
     written,
 )
 from openfang.app.admin import Admin
+from openfang.app.agents.memories import Memories, memories_of
 from openfang.app.agents.roster import agent_body, agents_body
 from openfang.app.agents.sessions import Conversations
 from openfang.app.auth.identify import identify, refuse, require
@@ -34,6 +35,7 @@ from openfang.core.calls import Role
 from openfang.core.errors import NotFound, UnknownTool
 from openfang.core.events import AuditEvent
 from openfang.core.keys import Scope
+from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from openfang.core.ids import Kind
     from openfang.core.keys import AdminToken, Key, Question, Spec
     from openfang.core.log import Search, Table, Verification
+    from openfang.core.memory import Wanted
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
@@ -290,6 +293,21 @@ class Local(Calling):
     @property
     def _conversations(self) -> Conversations:
         return Conversations(self.parts, self.caller)
+
+    async def memories(self, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """List what is remembered, or find it by its words."""
+        return await (await self._memories(wanted)).found(wanted)
+
+    async def memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Read one memory of such a space, whole."""
+        return await (await self._memories(wanted)).show(key)
+
+    async def forget_memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Forget one; returns what it was."""
+        return await (await self._memories(wanted)).forget(key)
+
+    async def _memories(self, wanted: Wanted) -> Memories:
+        return await memories_of(self.parts, self.caller, wanted)
 
     async def send_task(
         self, agent: str, message: str, *, context: str = "", task: str = ""

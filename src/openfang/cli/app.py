@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
-    "Agents": ("agents", "chat", "sessions", "board", "a2a"),
+    "Agents": ("agents", "chat", "sessions", "memory", "board", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "backup", "restore", "completion"),
 }
@@ -111,6 +111,15 @@ _GROUPS = {
         {
             "list": ("board:list_board", "List the tasks on your board, the newest first."),
             "show": ("board:show_task", "Show one task whole, with its result."),
+        },
+    ),
+    "memory": (
+        "See and forget what is remembered.",
+        {
+            "list": ("memory:list_memories", "List it, the newest first."),
+            "search": ("memory:search", "Find it by words, the best first."),
+            "show": ("memory:show_memory", "Show what is kept under a key, whole."),
+            "forget": ("memory:forget", "Forget what is kept under a key."),
         },
     ),
     "a2a": (

@@ -34,6 +34,7 @@ CONFIG_RELOADED = "config_reloaded"
 SERVER_CHANGED = "server_changed"
 SECRET_CHANGED = "secret_changed"  # noqa: S105 - a kind of event
 SESSION_DELETED = "session_deleted"
+MEMORY_FORGOTTEN = "memory_forgotten"
 TASK_CHANGED = "task_changed"
 PUSH_DELIVERED = "push_delivered"
 PUSH_GIVEN_UP = "push_given_up"

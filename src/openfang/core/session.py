@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.keys import Scope
+from openfang.core.memory import OWN
 from openfang.core.values import value
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from openfang.core.ids import Kind
     from openfang.core.keys import AdminToken, Key, Question, Spec
     from openfang.core.log import Search, Table, Verification
+    from openfang.core.memory import Wanted
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
@@ -195,6 +197,18 @@ class Session(Protocol):
 
     async def delete_session(self, session_id: str) -> SessionSummary:
         """Delete one and all that was said in it."""
+        ...
+
+    async def memories(self, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """List what is remembered, or find it by its words."""
+        ...
+
+    async def memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Read one memory of such a space, whole."""
+        ...
+
+    async def forget_memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Forget one; returns what it was."""
         ...
 
     async def send_task(

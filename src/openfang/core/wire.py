@@ -21,6 +21,8 @@ from openfang.core.tools import Effect, Risk, Sink, Tool, Trust
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.memory import Memory
+
 _SECOND = 1_000_000_000
 _NEVER = 2**62
 
@@ -220,6 +222,20 @@ def read_sessions(body: Mapping[str, Any]) -> SessionPage:
     """Read a page of sessions."""
     found = [read_session(one) for one in body["sessions"]]
     return SessionPage(sessions=found, total=body["total"], after=body["after"])
+
+
+def memory_body(memory: Memory) -> dict[str, Any]:
+    """A memory; of a long one there is only a piece of its text (`snippet`)."""
+    return {
+        "key": memory.key,
+        "snippet" if memory.shortened else "value": memory.value,
+        "labels": memory.labels.names,
+        "stored_at": moment(memory.stored_at),
+        "stored_by": memory.origin.stored_by,
+        "asked_by": memory.origin.asked_by,
+        "trace": memory.origin.trace,
+        "call_id": memory.origin.call,
+    }
 
 
 def turn_body(turn: SessionTurn) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfang.core.errors import HomeError
+from openfang.storage.words import indexed
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -130,8 +131,9 @@ def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]]) -> None
     connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)"
     )
-    # SQLite has no digest of its own; Postgres has this one.
+    # SQLite has neither of its own; Postgres has the one, and can be told the other.
     connection.create_function("sha256", 1, _sha256, deterministic=True)
+    connection.create_function("words_of", 2, indexed, deterministic=True)
     for number, script in known:
         if number > version:
             for statement in split_statements(script):

@@ -1,8 +1,7 @@
-"""Small state: settings, memory, blobs, and the labels that entered a run."""
+"""Small state: settings, blobs, and the labels that entered a run."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -37,32 +36,6 @@ class Settings:
 def put_setting(name: str, value: str) -> Statement:
     """Keep a value."""
     return "INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStore:
-    """What callers remember, each space by itself, with the labels it came with."""
-
-    database: Database
-
-    def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
-        """Read a value as JSON text."""
-        sql = "SELECT value, labels FROM memory WHERE space = ? AND name = ?"
-        rows = self.database.read(sql, (space, name))
-        return (rows[0][0], Labels(rows[0][1])) if rows else None
-
-
-def remember(space: str, name: str, value: str, labels: Labels) -> Statement:
-    """Keep a value under its name."""
-    sql = "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?)"
-    return sql, (space, name, value, int(labels), time.time_ns())
-
-
-def forget(space: str) -> Statement:
-    """Forget everything in a space, and in those inside it."""
-    inner = f"{space}/"
-    sql = "DELETE FROM memory WHERE space = ? OR substr(space, 1, ?) = ?"
-    return sql, (space, len(inner), inner)
 
 
 @dataclass(frozen=True, slots=True)

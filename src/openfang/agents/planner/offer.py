@@ -48,7 +48,9 @@ class Offer:
     def fields(self) -> tuple[Field, ...]:
         """Its arguments, in the order of the schema."""
         properties = _mapping(self.schema.get("properties"))
-        required = self.schema.get("required", ())
+        # Where anything will do, the first of them is what is usually given.
+        anything = list(properties)[:1] if self.schema.get("minProperties") else ()
+        required = self.schema.get("required") or anything
         return tuple(
             Field(name, _mapping(one), name in required) for name, one in properties.items()
         )

@@ -201,7 +201,7 @@ def _nearest(tries: Sequence[_Try], reading: Reading) -> Abstained:
 
 def _kept(offer: Offer, saying: Saying, score: float) -> _Try:
     values = [saying.key, saying.value] if saying.action is Action.STORE else [saying.key]
-    names = ("key", "value") if len(values) > 1 else (offer.required[0].name,)
+    names = ("key", "value") if len(values) > 1 else (_finds_by(offer, saying),)
     arguments = _ordered(offer, dict(zip(names, values, strict=True)))
     return _Try(
         offer=offer,
@@ -211,6 +211,11 @@ def _kept(offer: Offer, saying: Saying, score: float) -> _Try:
         left=(),
         loose=saying.loose,
     )
+
+
+def _finds_by(offer: Offer, saying: Saying) -> str:
+    free = {one.name for one in offer.fields if one.kind is Kind.FREE}
+    return "query" if saying.by_words and "query" in free else offer.required[0].name
 
 
 def _keeps(offer: Offer, saying: Saying | None) -> bool:

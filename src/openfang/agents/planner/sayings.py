@@ -35,6 +35,15 @@ _RECALLING: Final = (
     ("what", "did", "i", "tell", "you", "about"),
     ("what", "do", "you", "know", "about"),
 )
+_SEARCHING: Final = (
+    ("what", "do", "i", "know", "about"),
+    ("what", "do", "we", "know", "about"),
+    ("what", "do", "you", "remember", "about"),
+    ("search", "memory", "for"),
+    ("search", "your", "memory", "for"),
+    ("search", "my", "memory", "for"),
+    ("search", "my", "memories", "for"),
+)
 _BEING: Final = (
     *((asking, being) for asking in ("what", "who", "where") for being in ("is", "are", "was")),
     ("what's",),
@@ -47,12 +56,16 @@ _BEING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """Something to keep or to look up. One that is `loose` may mean something else as well."""
+    """Something to keep or to look up. One that is `loose` may mean something else as well.
+
+    What is asked for `by_words` need not have been kept under that name.
+    """
 
     action: Action
     key: str
     value: str = ""
     loose: bool = False
+    by_words: bool = False
 
 
 def saying_of(reading: Reading) -> Saying | None:
@@ -143,6 +156,10 @@ def _recalled(reading: Reading) -> Saying | None:
     for opening in _RECALLING:
         if start := _past(reading, opening):
             return _looked_up(reading, start, end, loose=False)
+    for opening in _SEARCHING:
+        if start := _past(reading, opening):
+            key = _name(reading, start, end)
+            return Saying(Action.RECALL, key, by_words=True) if key else None
     start = next((found for opening in _BEING if (found := _past(reading, opening))), 0)
     own = reading.word(start) in _OWN
     named = reading.word(start) == "the" or reading.first[:3] == "who" or reading.first == "where"

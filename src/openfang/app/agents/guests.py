@@ -13,7 +13,7 @@ from openfang.config.manifests import FOLDER, parse_manifest
 from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
 from openfang.policy.grants import exceeding
-from openfang.storage.state import forget
+from openfang.storage.memory import forget
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ class Guests:
         """Forget what those remembered who are gone."""
         if self._left:
             gone, self._left = self._left, []
-            await self.parts.writer.write(Unit(statements=tuple(map(forget, gone))))
+            statements = tuple(one for space in gone for one in forget(space))
+            await self.parts.writer.write(Unit(statements=statements))
 
     def family(self, spec: AgentSpec) -> list[str]:
         """Where the runs of an agent are kept, and of all that started it or were started by it."""

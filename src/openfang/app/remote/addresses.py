@@ -10,8 +10,11 @@ from openfang.core.errors import NotFound, UnknownTool
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.memory import Wanted
+
 SERVERS: Final = "/api/mcp/servers"
 TASKS: Final = "/api/a2a/tasks"
+_MEMORY: Final = "/api/memory"
 
 
 def tool_path(name: str) -> str:
@@ -39,6 +42,24 @@ def agent_path(name: str) -> str:
 def session_path(session_id: str) -> str:
     """Where a conversation is."""
     return _named("/api/sessions", "session", session_id)
+
+
+def memories_path(wanted: Wanted) -> str:
+    """Where memories are, and which are wanted."""
+    chosen = {"query": wanted.query, "after": wanted.after, "limit": wanted.limit}
+    return f"{_MEMORY}{_query_in(wanted, chosen)}"
+
+
+def memory_path(key: str, wanted: Wanted) -> str:
+    """Where one memory of such a space is."""
+    if not key:
+        raise NotFound("No memory without a key.", way_out="openfang memory list")
+    return f"{_MEMORY}/{segment(key)}{_query_in(wanted, {})}"
+
+
+def _query_in(wanted: Wanted, chosen: Mapping[str, object]) -> str:
+    where = {"agent": wanted.agent, "space": wanted.space, **chosen}
+    return query_of({name: value or None for name, value in where.items()})
 
 
 def task_path(task_id: str) -> str:

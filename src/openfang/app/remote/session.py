@@ -15,6 +15,8 @@ from openfang.app.remote.addresses import (
     SERVERS,
     TASKS,
     agent_path,
+    memories_path,
+    memory_path,
     query_of,
     secret_path,
     segment,
@@ -27,6 +29,7 @@ from openfang.app.remote.asking import in_doubt
 from openfang.app.remote.keys import content_body, dated_key, dated_question, read_made, wanted_key
 from openfang.core.errors import NotFound, Parked
 from openfang.core.keys import AdminToken, Key, Scope
+from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.task_wire import Following, read_states, read_task, read_tasks
 from openfang.core.wire import (
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from openfang.core.ids import Kind
     from openfang.core.keys import Question, Spec
     from openfang.core.log import Search, Table, Verification
+    from openfang.core.memory import Wanted
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
@@ -263,6 +267,18 @@ class Remote:
     async def delete_session(self, session_id: str) -> SessionSummary:
         """Delete one and all that was said in it."""
         return await self.daemon.act("DELETE", session_path(session_id), read_session)
+
+    async def memories(self, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """List what is remembered, or find it by its words."""
+        return await self.daemon.get(memories_path(wanted), _object)
+
+    async def memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Read one memory of such a space, whole."""
+        return await self.daemon.get(memory_path(key, wanted), _object)
+
+    async def forget_memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
+        """Forget one; returns what it was."""
+        return await self.daemon.act("DELETE", memory_path(key, wanted), _object)
 
     async def send_task(
         self, agent: str, message: str, *, context: str = "", task: str = ""

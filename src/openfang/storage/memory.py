@@ -1,0 +1,212 @@
+"""What callers remember, each space by itself, and the words by which it is found.
+
+The index holds each word behind the name of its space. So a search reads nothing of other spaces,
+and what others remember changes neither what is found nor its order.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import orjson
+
+from openfang.core.labels import Labels
+from openfang.core.memory import UNKNOWN, Memory, Origin
+from openfang.storage.database import BUSY_SECONDS, Database
+from openfang.storage.words import indexed, snippet, text_of, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+T = TypeVar("T")
+Statement = tuple[str, "Sequence[Any]"]
+_MOST_WORDS: Final = 32
+_MOST_RANKED: Final = 1000
+_MOST_GROUPS: Final = 4
+_SHORTEST_STEM: Final = 3
+_LONGEST_WHOLE: Final = 1000
+_COLUMNS: Final = (
+    "memory.id, memory.space, memory.name, memory.value, memory.labels, memory.stored_at, "
+    "memory.stored_by, memory.asked_by, memory.trace, memory.call_id"
+)
+_WHENCE: Final = ("stored_by", "asked_by", "trace", "call")
+_SCOPED: Final = "replace(' ' || words, ' ', ' ' || hex(space) || '_')"
+_INSIDE: Final = "space = ? OR substr(space, 1, ?) = ?"
+_ONE: Final = "space = ? AND name = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What is looked for in a space, among the keys that these globs cover."""
+
+    space: str
+    query: str
+    limit: int
+    granted: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStore:
+    """Reads memories; the statements below change them."""
+
+    database: Database
+
+    def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
+        """Read a value as JSON text."""
+        sql = "SELECT value, labels FROM memory WHERE space = ? AND name = ?"
+        rows = self.database.read(sql, (space, name))
+        return (rows[0][0], Labels(rows[0][1])) if rows else None
+
+    def get(self, space: str, name: str) -> Memory | None:
+        """Read one, whole."""
+        rows = self.database.read(f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}", (space, name))  # noqa: S608 - constants
+        return _memory(rows[0]) if rows else None
+
+    def page(
+        self, space: str, granted: tuple[str, ...], *, before: int, limit: int
+    ) -> list[Memory]:
+        """List the newest of a space that are older than a number, long ones by a piece."""
+        covered, globs = _covered(granted)
+        sql = (
+            f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND id < ? AND {covered} "  # noqa: S608 - constants
+            "ORDER BY id DESC LIMIT ?"
+        )
+        rows = self.database.read(sql, (space, before, *globs, limit))
+        return [_memory(row, frozenset()) for row in rows]
+
+    def search(self, sought: Sought) -> list[Memory]:
+        """Find those that hold any of the words: those that hold rare ones first."""
+        words = tuple(dict.fromkeys(words_of(sought.query)))[:_MOST_WORDS]
+        found: list[tuple[Any, ...]] = []
+        before = ""
+        for terms in self._groups(sought.space, words):
+            missing = sought.limit - len(found)
+            if missing:
+                found += self._ranked(f"({terms}) {before}", sought, missing)
+                before = f"{before} NOT ({terms})"
+        return [_memory(row, frozenset(words)) for row in found]
+
+    def _groups(self, space: str, words: Iterable[str]) -> list[str]:
+        """Put words together, the rarest first, as long as all who hold them can be ranked."""
+        counted = sorted(found for word in words if (found := self._counted(space, word))[0])
+        groups, room = list[list[str]](), 0
+        for count, term in counted:
+            if count > room:
+                groups.append([])
+                room = _MOST_RANKED
+            groups[-1].append(term)
+            room -= count
+        return [" OR ".join(group) for group in groups[:_MOST_GROUPS]]
+
+    def _counted(self, space: str, word: str) -> tuple[int, str]:
+        """Count who holds a word; one that nobody holds stands for those that begin with it."""
+        term = f'"{_scope(space)}{word}"'
+        count = self._count(term)
+        if count or len(word) < _SHORTEST_STEM:
+            return count, term
+        return self._count(f"{term}*"), f"{term}*"
+
+    def _count(self, term: str) -> int:
+        sql = (
+            "SELECT COUNT(*) FROM "
+            "(SELECT 1 FROM memory_words WHERE memory_words MATCH ? LIMIT ?) AS held"
+        )
+        return self.database.read(sql, (term, _MOST_RANKED + 1))[0][0]
+
+    def _ranked(self, expression: str, sought: Sought, limit: int) -> list[tuple[Any, ...]]:
+        """Rank the newest that match: what the caller may not find is not among them."""
+        within, globs = _within(sought.granted)
+        sql = (
+            f"SELECT {_COLUMNS} FROM (SELECT memory_words.rowid AS id, "  # noqa: S608 - constants
+            f"bm25(memory_words) AS rank FROM memory_words {within} "
+            "ORDER BY memory_words.rowid DESC LIMIT ?) AS ranked "
+            "JOIN memory ON memory.id = ranked.id ORDER BY ranked.rank, ranked.id DESC LIMIT ?"
+        )
+        return self.database.read(sql, (expression, *globs, _MOST_RANKED, limit))
+
+
+def _within(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Write what is searched. The words alone tell the space: keys are read only if need be."""
+    if "*" in granted:
+        return "WHERE memory_words MATCH ?", ()
+    covered, globs = _covered(granted)
+    join = "JOIN memory ON memory.id = memory_words.rowid"
+    return f"{join} WHERE memory_words MATCH ? AND {covered}", globs
+
+
+def _covered(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Write which keys are granted. A pattern that the database reads otherwise finds less."""
+    if "*" in granted:
+        return "TRUE", ()
+    patterns = tuple(glob.replace("[!", "[^") for glob in granted)
+    return f"({' OR '.join(['memory.name GLOB ?'] * len(patterns)) or 'FALSE'})", patterns
+
+
+def looked(path: Path, look: Callable[[MemoryStore], T]) -> T:
+    """Look on a connection of one's own. Blocks: it is for a thread."""
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        return look(MemoryStore(database))
+
+
+def remember(
+    space: str, name: str, value: str, labels: Labels, origin: Origin = UNKNOWN
+) -> tuple[Statement, ...]:
+    """Keep a value under its name, in the place of what was there."""
+    row = (space, name, int(labels), time.time_ns())
+    whence = (origin.stored_by, origin.asked_by, origin.trace, origin.call)
+    insert = (
+        "INSERT INTO memory (space, name, labels, stored_at, stored_by, asked_by, trace, call_id, "
+        "value, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    index = f"INSERT INTO memory_words (rowid, words) SELECT id, {_SCOPED} FROM memory WHERE {_ONE}"  # noqa: S608 - constants
+    return (
+        *_dropped(_ONE, (space, name)),
+        (insert, (*row, *whence, value, indexed(name, value))),
+        (index, (space, name)),
+    )
+
+
+def forget(space: str) -> tuple[Statement, ...]:
+    """Forget everything in a space, and in those inside it."""
+    inner = f"{space}/"
+    return _dropped(_INSIDE, (space, len(inner), inner))
+
+
+def forget_one(space: str, name: str) -> tuple[Statement, ...]:
+    """Forget what is kept under a name."""
+    return _dropped(_ONE, (space, name))
+
+
+def _dropped(where: str, parameters: Sequence[Any]) -> tuple[Statement, ...]:
+    """Take memories out of the index, which has to be told what it held, and then away."""
+    unindex = (
+        "INSERT INTO memory_words (memory_words, rowid, words) "  # noqa: S608 - constants
+        f"SELECT 'delete', id, {_SCOPED} FROM memory WHERE {where}"
+    )
+    return (unindex, parameters), (f"DELETE FROM memory WHERE {where}", parameters)  # noqa: S608 - constants
+
+
+def _scope(space: str) -> str:
+    """Write a space as the index has it before each of its words."""
+    return f"{space.encode().hex()}_"
+
+
+def _memory(row: tuple[Any, ...], words: frozenset[str] | None = None) -> Memory:
+    """Read one; with words, of a long one what stands around them."""
+    number, space, name, text, labels, stored_at, *whence = row
+    shortened = words is not None and len(text) > _LONGEST_WHOLE
+    value = orjson.loads(text)
+    return Memory(
+        id=number,
+        space=space,
+        key=name,
+        value=snippet(text_of(value), words or frozenset()) if shortened else value,
+        labels=Labels(labels),
+        stored_at=stored_at,
+        origin=Origin(**dict(zip(_WHENCE, whence, strict=True))),
+        shortened=shortened,
+    )
