@@ -121,6 +121,17 @@ agent_spawn = true
 [policy]
 project = "default"
 """
+LEARNER = """
+name = "learner"
+[capabilities]
+tools = ["web_fetch", "memory_store", "memory_recall", "shell_exec"]
+network = ["*"]
+shell = ["echo *"]
+memory_read = ["*"]
+memory_write = ["*"]
+[policy]
+project = "default"
+"""
 SLOW = """
 import asyncio
 
@@ -172,6 +183,7 @@ FILES = {
     "plugins.py": PLUGINS,
     "agents/busy/agent.toml": TOML,
     "agents/busy/agent.py": BUSY,
+    "agents/learner/agent.toml": LEARNER,
     "agents/parent/agent.toml": SPAWNS,
     "agents/parent/agent.py": PARENT,
     "agents/slow/agent.toml": 'name = "slow"\nmodule = "python:agent.py"\n',

@@ -184,7 +184,6 @@ def test_a_value_nested_deeply_is_read_all_the_same() -> None:
     assert text_of(["a", value, "b"]) == "a b"
 
 
-@pytest.mark.requirement("C17.2")
 def test_many_memories_are_searched_in_the_order_and_the_time_that_is_promised(
     tmp_path: Path, database: Database
 ) -> None:

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C13.3")
 
 _WITH_WORDS = 6
-_THERE = (
-    "SELECT name FROM memory "
-    "WHERE to_tsvector('simple', words) @@ to_tsquery('simple', $1) AND space = 'key-admin'"
-)
+_BY_WORDS = "SELECT name FROM memory WHERE to_tsvector('simple', words) @@ to_tsquery('simple', $1)"
+_THERE = f"{_BY_WORDS} AND space = 'key-admin'"
 MEMORIES = {
     "colour": '"gr\u00fcn, wie die Größe"',
     "user.home_town": '{"name":"Lisboa","since":[1998,{"month":"May"}],"left":null}',
@@ -94,7 +92,7 @@ async def test_memories_of_an_older_home_are_found_by_the_same_words_as_in_sqlit
                 await connection.execute(statement)
         there = {query: await _found_there(connection, query) for query in QUERIES}
         await connection.execute("SET enable_seqscan = off")
-        plan = await connection.fetch(f"EXPLAIN {_THERE.replace('$1', chr(39) + 'a' + chr(39))}")
+        plan = await connection.fetch(f"EXPLAIN {_BY_WORDS.replace('$1', chr(39) + 'a' + chr(39))}")
     finally:
         await connection.close()
     assert there == await to_thread.run_sync(_found_here, tmp_path)
