@@ -12,9 +12,23 @@ from pathlib import Path
 
 import anyio
 
-from bench import a2a, agents, cli, code_agents, daemon, lasting, log, mcp, path, planner, serving
+from bench import (
+    a2a,
+    agents,
+    cli,
+    code_agents,
+    daemon,
+    lasting,
+    log,
+    mcp,
+    memory,
+    path,
+    planner,
+    serving,
+)
 
-PARTS = ("path", "log", "mcp", "agents", "code", "planner", "daemon", "serving", "a2a", "cli")
+PARTS = ("path", "log", "mcp", "agents", "code", "planner", "memory")
+PARTS += ("daemon", "serving", "a2a", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
@@ -25,6 +39,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "agents": agents,
         "code": code_agents,
         "planner": planner,
+        "memory": memory,
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,

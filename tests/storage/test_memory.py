@@ -37,7 +37,8 @@ def keep(database: Database, name: str, value: Any, space: str = MINE, **more: A
 
 
 def found(database: Database, query: str, **more: Any) -> list[str]:
-    sought = Sought(**{"space": MINE, "query": query, "limit": 50, **more})
+    asked: dict[str, Any] = {"space": MINE, "limit": 50, **more}
+    sought = Sought(query=query, **asked)
     return [one.key for one in MemoryStore(database).search(sought)]
 
 
@@ -78,6 +79,7 @@ def test_words_that_many_hold_do_not_hide_the_rare_one(database: Database) -> No
         ("ﬁne", ["mood"]),
         ("größe", ["mood"]),
         ("東京", ["town"]),
+        ("\N{MATHEMATICAL BOLD CAPITAL F}ine", ["mood"]),
     ],
 )
 def test_text_keys_and_numbers_are_found_whatever_their_case_and_accents(

@@ -32,8 +32,10 @@ MEMORIES = {
     "empty": '""',
     "long": '"' + "word " * 20_000 + 'needle"',
 }
-QUERIES = ("grun", "GRÖSSE größe", "home", "lisboa may", "since", "1998", "quoted", "vie brace")
-QUERIES += ("42", "5", "empty", "word", "needle", "null", "nothing there")
+QUERIES = (
+    *("grun", "GRÖSSE größe", "home", "lisboa may", "since", "1998", "quoted", "vie brace"),
+    *("42", "5", "empty", "word", "needle", "null", "nothing there"),
+)
 
 
 @pytest.fixture(scope="module")

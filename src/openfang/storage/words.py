@@ -26,7 +26,8 @@ def fold(text: str) -> str:
     """Write a text so that case, accents and forms of one letter make no difference."""
     if text.isascii():
         return text.lower()
-    return "".join(sign for sign in normalize("NFKD", text.casefold()) if not combining(sign))
+    plain = normalize("NFKD", normalize("NFKD", text).casefold())
+    return "".join(sign for sign in plain if not combining(sign))
 
 
 def words_of(text: str) -> list[str]:

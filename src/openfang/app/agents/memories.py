@@ -15,7 +15,7 @@ from anyio import to_thread
 from openfang.app.agents.guests import memory_space
 from openfang.app.agents.roster import agent_body
 from openfang.app.auth.identify import require
-from openfang.core.errors import NotFound, Rejected
+from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import MEMORY_FORGOTTEN, Record
 from openfang.core.wire import memory_body
 from openfang.policy.globs import matches
@@ -102,10 +102,8 @@ async def memories_of(parts: Parts, caller: Caller, wanted: Wanted) -> Memories:
     """Open a caller's own space, that of an agent for them or, for an administrator, any."""
     agent, space = wanted.agent, wanted.space
     if agent and space:
-        raise Rejected(
-            "Either an agent or a space is named, not both.",
-            status=400,
-            rule="query",
+        raise Conflict(
+            f"Of the agent {agent} and the space {space} only one can be looked into.",
             way_out="leave one of them out",
         )
     if space and space != caller.space:

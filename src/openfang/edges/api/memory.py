@@ -9,7 +9,7 @@ SPACE_QUERY: dict[str, Schema] = {"agent": word(), "space": word()}
 MEMORIES_QUERY: dict[str, Schema] = {
     **SPACE_QUERY,
     "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
-    "after": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+    "after": {"type": "integer", "minimum": 1, "maximum": 2**53},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RECALLED},
 }
 

@@ -36,7 +36,7 @@ ENDPOINTS = (
         handle=_list,
         query=MEMORIES_QUERY,
         answers={200: "Memories"},
-        problems=(400, 403, 404),
+        problems=(403, 404, 409),
     ),
     Endpoint(
         method="GET",
@@ -46,7 +46,7 @@ ENDPOINTS = (
         handle=_show,
         query=SPACE_QUERY,
         answers={200: "Memory"},
-        problems=(400, 403, 404),
+        problems=(403, 404, 409),
     ),
     Endpoint(
         method="DELETE",
@@ -56,6 +56,6 @@ ENDPOINTS = (
         handle=_forget,
         query=SPACE_QUERY,
         answers={200: "Memory"},
-        problems=(400, 403, 404),
+        problems=(403, 404, 409),
     ),
 )
