@@ -99,7 +99,8 @@ def _tighter(one: float, other: float) -> float:
 class Run:
     """One message and all that follows from it. `history` ends with what is to be answered.
 
-    `spent` is what was used up before; `window` is what the model can read, in tokens.
+    `spent` is what was used up before; `window` is what the model can read, in tokens. `theirs` are
+    tools that whoever asks has: a wish for one of them ends the run.
     """
 
     model: Model
@@ -114,8 +115,10 @@ class Run:
     temperature: float = 0.7
     spent: Usage = field(default=Usage())
     window: int = 0
+    theirs: frozenset[str] = frozenset()
     usage: Usage = field(default=Usage(), init=False)
     _words: list[str] = field(default_factory=list[str], init=False)
+    _left: tuple[Wish, ...] = field(default=(), init=False)
 
     async def answer(self) -> Ended:
         """Run to the end. What the model or a tool gets wrong ends up in the answer."""
@@ -123,7 +126,7 @@ class Run:
         with anyio.move_on_after(self.budget.seconds):
             ending = await self._to_its_end()
         text = parting("".join(self._words), ending)
-        ended = Ended(answer=text, ending=ending, usage=self.usage)
+        ended = Ended(answer=text, ending=ending, usage=self.usage, wishes=self._left)
         self.told(ended)
         return ended
 
@@ -141,7 +144,11 @@ class Run:
             if ending := self._over() or (None if left else Ending.STEPS):
                 await self._leave(message.wishes)
                 return ending
-            await self._make_all(message.wishes)
+            theirs = tuple([wish for wish in message.wishes if wish.tool in self.theirs])
+            await self._make_all([wish for wish in message.wishes if wish not in theirs])
+            if theirs:
+                self._left = theirs
+                return Ending.CALLS
         return Ending.STEPS
 
     def _over(self) -> Ending | None:
@@ -294,5 +301,6 @@ _WORDS = {
     Ending.COST: "I stopped: the money of this hour is used up.",
     Ending.TIME: "I stopped: the run has no more time left.",
     Ending.REJECTED: "I do not do that.",
+    Ending.CALLS: "",
     Ending.FAILED: "I stopped: the model failed.",
 }

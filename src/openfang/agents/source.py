@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from openfang.agents.attached import in_words, whole
+from openfang.agents.given import MORE, foreign, joined, parted, read_given
 from openfang.agents.history import resumed
 from openfang.agents.origin import write_origin
 from openfang.agents.ports import Busy, Came
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
     from openfang.agents.ports import Around
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec
+    from openfang.core.agents import Wish
     from openfang.core.calls import Admitted, Call
     from openfang.core.labels import Labels
 
 _log = logging.getLogger("openfang.agents")
 DEFAULT_SESSION: Final = "default"
 _LOOK_SECONDS: Final = 0.05
+_KNOWN: Final = 200
+"""How much of a session is read, to know again what of a history the agent itself has said."""
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -59,6 +63,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
+_ACCEPTS: Final = {**_SCHEMA, "properties": {**_SCHEMA["properties"], **MORE}}
 _OPERATIONS: Final = {
     "tasks/get": "Read a task of yours.",
     "tasks/list": "List your tasks.",
@@ -118,6 +123,7 @@ class AgentSource:
                 title=spec.title or None,
                 description=spec.description or f"Send a message to the agent {spec.name}.",
                 input_schema=_SCHEMA,
+                accepts=_ACCEPTS,
                 risk=Risk.LOW,
                 tags=frozenset(),
                 trust=Trust.HIGH,
@@ -163,19 +169,31 @@ class AgentSource:
             return await self._answered(lending(admitted, place), session)
 
     async def _answered(self, admitted: Admitted, session: str) -> Result:
-        call, sessions, run = admitted.call, self._around.sessions, new_id("run")
-        message = Message(speaker=Speaker.USER, text=self._told(call))
+        call, sessions = admitted.call, self._around.sessions
         while True:
-            spec = self.spec
-            opened = await sessions.open(spec.place, call.caller.id, session, most=spec.history)
-            turn = Turn(self, spec, self._around, admitted, opened, run, [message])
+            turn, (first, *more) = await self._opened(admitted, session)
             try:
                 came = Came(origin=write_origin(call), task=call.task)
-                await sessions.begin(session, run, message, turn.labels, came)
+                await sessions.begin(session, turn.run, first, turn.labels, came)
             except Busy:
                 await anyio.sleep(_LOOK_SECONDS)
             else:
+                for said in more:
+                    await turn.said(said)
                 return await self._to_its_end(turn, turn.answer(str(call.arguments["message"])))
+
+    async def _opened(self, admitted: Admitted, session: str) -> tuple[Turn, list[Message]]:
+        """Open the session for what is said now; a history that came along stands for its own."""
+        call, spec, around = admitted.call, self.spec, self._around
+        given = read_given(call.arguments, partial(around.blob, call))
+        most = spec.history if given.history is None else _KNOWN
+        opened = await around.sessions.open(spec.place, call.caller.id, session, most=most)
+        said = [Message(speaker=Speaker.USER, text=self._told(call))]
+        if given.history is not None:
+            labels = opened.labels | foreign(given.history, opened.history)
+            before, said = parted(joined(given.history, opened.history), said[0], given.history)
+            opened = replace(opened, history=before, labels=labels)
+        return Turn(self, spec, around, admitted, opened, new_id("run"), said[:1], given), said
 
     def _told(self, call: Call) -> str:
         """What is said to the agent: a model reads all of it, a program gets the rest beside."""
@@ -243,6 +261,7 @@ def _last_words(error: BaseException) -> str:
 
 def _result(ended: Ended, session: str, labels: Labels) -> Result:
     usage = ended.usage
+    calls = {"calls": [_wish(wish) for wish in ended.wishes]} if ended.wishes else {}
     return Result(
         content=(text_part(ended.answer), *artifact_parts(ended.artifacts)),
         structured={
@@ -256,7 +275,12 @@ def _result(ended: Ended, session: str, labels: Labels) -> Result:
                 "output_tokens": usage.output_tokens,
                 "cost_usd": usage.cost_usd,
             },
+            **calls,
         },
         is_error=ended.ending in {Ending.FAILED, Ending.REJECTED},
         labels=labels,
     )
+
+
+def _wish(wish: Wish) -> dict[str, Any]:
+    return {"id": wish.id, "tool": wish.tool, "arguments": dict(wish.arguments)}

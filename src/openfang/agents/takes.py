@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
 
 
+_BESIDE = ("parts", "metadata", "history", "instructions", "tools")
+
+
 def untaken(spec: AgentSpec, call: Call) -> Deny | None:
     """Say why the agent does not take this message, if it does not."""
     sender, senders = agent_name(call.caller), spec.takes.senders
@@ -34,5 +37,5 @@ def untaken(spec: AgentSpec, call: Call) -> Deny | None:
 
 def _size(call: Call) -> int:
     size = len(str(call.arguments.get("message", "")).encode(errors="replace"))
-    beside = [call.arguments[key] for key in ("parts", "metadata") if key in call.arguments]
+    beside = [call.arguments[key] for key in _BESIDE if key in call.arguments]
     return size + (len(json.dumps(beside)) if beside else 0)

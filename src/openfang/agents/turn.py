@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from openfang.agents.attached import whole
+from openfang.agents.given import NOTHING
 from openfang.agents.history import lost, unanswered
 from openfang.agents.loop import Run, parting
 from openfang.agents.ports import Incoming
@@ -15,8 +16,9 @@ from openfang.agents.spec import Mind, both
 from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from openfang.agents.given import Given
     from openfang.agents.ports import Around, Conversation
     from openfang.agents.spec import AgentSpec
     from openfang.core.agents import Wish
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from openfang.core.labels import Labels
     from openfang.core.progress import Told
     from openfang.core.results import Result
+
+
+_WANTED: Final = ("instructions", "temperature", "max_tokens", "tools")
 
 
 class Agent(Protocol):
@@ -49,6 +54,7 @@ class Turn:
     opened: Conversation
     run: str
     turns: list[Message]
+    given: Given = NOTHING
     labels: Labels = field(init=False)
     _unsaid: list[str] = field(default_factory=list[str], init=False)
     _thinking: Run | None = field(default=None, init=False)
@@ -78,9 +84,15 @@ class Turn:
             run=self.run,
             message_id=call.id,
             parts=tuple(whole(call.arguments.get("parts", ()), partial(self.around.blob, call))),
-            metadata=call.arguments.get("metadata", {}),
+            metadata=self._metadata(),
             history=self.opened.history,
         )
+
+    def _metadata(self) -> Mapping[str, Any]:
+        """What a program is told besides; it is nobody's to hold to instructions."""
+        arguments = self.admitted.call.arguments
+        wanted = {name: arguments[name] for name in _WANTED if name in arguments}
+        return {**wanted, **arguments.get("metadata", {})}
 
     async def go_on(self) -> Ended:
         """Go on after what was said; a program cannot, because nobody knows how far it was."""
@@ -90,13 +102,14 @@ class Turn:
         return Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
 
     async def _by_model(self, mind: Mind) -> Ended:
-        budget = self.spec.budget
+        budget, given = self.spec.budget, self.given
+        mind = given.mind(mind)
         bounded = budget.tokens or budget.cost_usd
         self._thinking = Run(
             model=self.around.model(mind),
             system=mind.system,
             history=[*self.opened.history, *self.turns],
-            tools=lambda: self.around.tools(self._caller),
+            tools=lambda: given.beside(self.around.tools(self._caller)),
             call=self.call,
             journal=self,
             told=self._told,
@@ -105,6 +118,7 @@ class Turn:
             temperature=mind.temperature,
             spent=self.around.spent(self.spec) if bounded else Usage(),
             window=mind.window,
+            theirs=given.names,
         )
         return await self._thinking.answer()
 
@@ -162,6 +176,8 @@ class Turn:
 
     def _left(self, ended: Ended, why: str) -> Iterator[Message]:
         """Leave nothing open in the session: no call without its result, no question unanswered."""
+        if ended.ending is Ending.CALLS:
+            return  # whoever asked makes them, and goes on with their results
         open_calls = unanswered(self.turns)
         yield from map(lost, open_calls)
         last = self.turns[-1]

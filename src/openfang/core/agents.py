@@ -139,17 +139,22 @@ class Ending(Enum):
     COST = "cost"
     TIME = "time"
     REJECTED = "rejected"
+    CALLS = "calls"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The end of a run: the whole answer, why there is no more of it, and what it cost."""
+    """The end of a run: the whole answer, why there is no more of it, and what it cost.
+
+    `wishes` are calls that the caller is asked to make itself, before the agent goes on.
+    """
 
     answer: str
     ending: Ending = Ending.ANSWERED
     usage: Usage = Usage()
     artifacts: tuple[Artifact, ...] = ()
+    wishes: tuple[Wish, ...] = ()
 
 
 Heard: TypeAlias = Words | Wanted | Made | Ended

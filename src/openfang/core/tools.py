@@ -102,7 +102,8 @@ class Tool:
 
     Tools of one `lane` share its slots: `at_once` calls run, the rest wait. An `operation` is what
     can be called and is no tool (C1.6): it is reached by its id alone, and never listed. One that
-    `hands_on` sends its arguments to an agent: what comes of that is not in its tags.
+    `hands_on` sends its arguments to an agent: what comes of that is not in its tags. `accepts` is
+    the schema of one that takes more than it shows: what a program may add, and no model should.
     """
 
     id: str
@@ -132,6 +133,7 @@ class Tool:
     at_once: int = 0
     operation: bool = False
     hands_on: bool = False
+    accepts: Mapping[str, Any] | None = None
 
     @property
     def effects(self) -> frozenset[str]:

@@ -332,10 +332,9 @@ class Pipeline:
 
     def validator(self, tool: Tool) -> Validator:
         """Compile a schema once; a new schema object is a new validator."""
-        known = self._validators.get(tool.id)
-        if known is None or known[0] is not tool.input_schema:
-            compiled = compile_schema(tool.input_schema)
-            known = self._validators[tool.id] = (tool.input_schema, compiled)
+        known, schema = self._validators.get(tool.id), tool.accepts or tool.input_schema
+        if known is None or known[0] is not schema:
+            known = self._validators[tool.id] = (schema, compile_schema(schema))
         return known[1]
 
 

@@ -14,7 +14,7 @@ from openfang.core.labels import Labels
 from openfang.storage.state import Statement, put_blob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from openfang.core.results import Part
     from openfang.core.tasks import TaskMessage
@@ -44,15 +44,23 @@ def pack(
         arguments["metadata"] = told
     if all(part.keys() <= _PLAIN for part in message.parts):
         return Parcel(arguments=arguments)
+    parts, statements = put_aside(message.parts, caller, now, room)
+    return Parcel(arguments={**arguments, "parts": parts}, statements=statements)
+
+
+def put_aside(
+    parts: Iterable[Part], caller: str, now: int, room: Room
+) -> tuple[list[Part], list[Statement]]:
+    """Give parts as they go into a call, and the statements that keep what is large of them."""
     large = dict[str, bytes]()
-    parts = [_kept(part, large) for part in message.parts]
+    kept = [_kept(part, large) for part in parts]
     statements = [
         put_blob(blob, caller, body, Labels.USER_INPUT, now + _KEPT_NS)
         for blob, body in large.items()
     ]
     if large:
         statements += room(max(large), caller, sum(map(len, large.values())))
-    return Parcel(arguments={**arguments, "parts": parts}, statements=statements)
+    return kept, statements
 
 
 def _kept(part: Part, large: dict[str, bytes]) -> Part:

@@ -87,9 +87,9 @@ class ServedNode:
         """Refuse, on record, whoever has none of these roles."""
         await require(self.parts, caller, *roles)
 
-    def session(self, caller: Caller, chain: Chain) -> Local:
-        """Let this caller use the node."""
-        return Local(self.parts, caller, chain, EDGE)
+    def session(self, caller: Caller, chain: Chain, edge: str = EDGE) -> Local:
+        """Let this caller use the node, over this edge."""
+        return Local(self.parts, caller, chain, edge)
 
     def charge(self, caller: Caller, work: str) -> Granted:
         """Take the cells of such a request from the caller's rate, or refuse."""

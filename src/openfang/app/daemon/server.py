@@ -21,11 +21,13 @@ from openfang.app.logs.log import dropped_lines
 from openfang.app.metrics.telemetry import Readings, Telemetry
 from openfang.app.offering.offers import Offers
 from openfang.app.servers.running import Servers
+from openfang.app.shelf import HomeShelf
 from openfang.edges.a2a.edge import A2aEdge
 from openfang.edges.api.app import Api
 from openfang.edges.mcp.handler import Handler
 from openfang.edges.mcp.http import McpEdge
 from openfang.edges.mcp.sessions import Sessions
+from openfang.edges.openai.edge import OpenAiEdge
 from openfang.storage.log import last_checkpoint
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     mcp = McpEdge(handler, offers, Sessions(parts.clock), most_streams=most)
     house = NodeHouse(parts)
     a2a = A2aEdge(house)
+    openai = OpenAiEdge(HomeShelf(parts), parts.clock.time_ns())
     watches = (
         partial(feed.run, stop),
         partial(_end_waits, parts.approvals, stop),
@@ -103,7 +106,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(watch_over, parts, house),
     )
     return Served(
-        app=Api(node, mounts=(mcp, a2a)),
+        app=Api(node, mounts=(mcp, a2a, openai)),
         handler=handler,
         offers=offers,
         reloader=reloader,

@@ -107,6 +107,10 @@ class A2aEdge:
             return (await self._current()).refuse(error, headers, query)
         return told
 
+    def fault(self, error: OpenFangError) -> Answer:
+        """Say it as everywhere: what comes in an envelope is said where it is opened."""
+        return problem(error)
+
     async def serve(self, came: Came) -> None:
         """Answer one request."""
         settings, place = await self._settings(), self._place(came.path)

@@ -66,17 +66,19 @@ class Api:
         try:
             await self._serve(scope, receive, served)
         except OpenFangError as error:
-            await served.fail(self._problem(error, scope), self._left(served.caller, scope))
+            told = self._problem(error, scope, served.mount)
+            await served.fail(told, self._left(served.caller, scope))
         except Exception:
             served.status = served.status or _OUR_MISTAKE
             raise
         finally:
             self.node.counted(served.route, served.status)
 
-    def _problem(self, error: OpenFangError, scope: Scope) -> Answer:
+    def _problem(self, error: OpenFangError, scope: Scope, mount: Mount | None) -> Answer:
         """Answer with what is wrong; whom a token would help is told where to get one."""
-        told = challenge(self.node.authority(), error, scope)
-        return replace(problem(error), headers=told) if told else problem(error)
+        told = problem(error) if mount is None else mount.fault(error)
+        helps = challenge(self.node.authority(), error, scope)
+        return replace(told, headers=helps) if helps else told
 
     async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
         """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
@@ -113,7 +115,7 @@ class Api:
         path: str = scope["raw_path"].decode("ascii")
         for mount in self.mounts:
             if route := mount.route(path):
-                served.route = route
+                served.route, served.mount = route, mount
                 return mount
         return None
 
@@ -321,11 +323,12 @@ def _chain(headers: Headers) -> Chain:
 class _Served:
     """How far an answer has got, for what must be told if something breaks on the way."""
 
-    __slots__ = ("_send", "caller", "route", "status")
+    __slots__ = ("_send", "caller", "mount", "route", "status")
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.caller = NOBODY
+        self.mount: Mount | None = None
         self.route = ""
         self.status = 0
 

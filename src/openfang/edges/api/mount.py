@@ -11,7 +11,7 @@ from openfang.edges.api.exchange import send_answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from openfang.core.errors import Rejected
+    from openfang.core.errors import OpenFangError, Rejected
     from openfang.core.trace import Chain
     from openfang.edges.api.exchange import Answer, Headers, Receive, Send
     from openfang.edges.api.node import Node
@@ -64,6 +64,10 @@ class Mount(Protocol):
 
     async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
         """Say in its own words why what was sent is not taken in."""
+        ...
+
+    def fault(self, error: OpenFangError) -> Answer:
+        """Say in its own words why a request ends here, whoever found it out."""
         ...
 
     async def serve(self, came: Came) -> None:

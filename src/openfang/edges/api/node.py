@@ -49,8 +49,8 @@ class Node(Protocol):
         """Refuse, on record, whoever has none of these roles."""
         ...
 
-    def session(self, caller: Caller, chain: Chain) -> Session:
-        """Let this caller use the node."""
+    def session(self, caller: Caller, chain: Chain, edge: str = EDGE) -> Session:
+        """Let this caller use the node, over this edge."""
         ...
 
     def charge(self, caller: Caller, work: str) -> Granted:

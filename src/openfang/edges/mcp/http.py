@@ -29,6 +29,7 @@ from openfang.protocols.mcp.messages import Ask, Malformed, read_one
 from openfang.protocols.mcp.versions import HANDSHAKE, KNOWN, MODERN, OLDEST
 
 if TYPE_CHECKING:
+    from openfang.core.errors import OpenFangError
     from openfang.edges.api.exchange import Answer, Headers
     from openfang.edges.api.mount import Came
     from openfang.edges.mcp.handler import Handler
@@ -116,6 +117,10 @@ class McpEdge:
     async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
         """Say it as everywhere: nobody has looked at what the request is."""
         del route, headers, query
+        return problem(error)
+
+    def fault(self, error: OpenFangError) -> Answer:
+        """Say it as everywhere: what comes in an envelope is said where it is opened."""
         return problem(error)
 
     async def serve(self, came: Came) -> None:
