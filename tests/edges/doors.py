@@ -22,6 +22,8 @@ from openfang.edges.a2a.versions import HEADER, METHODS, V03
 from openfang.edges.api.endpoint import Access
 from openfang.edges.mcp import http as mcp
 from openfang.edges.mcp.http import McpEdge
+from openfang.edges.openai import edge as openai
+from openfang.edges.openai.edge import OpenAiEdge
 from openfang.guard.rate import Quota
 
 if TYPE_CHECKING:
@@ -169,6 +171,8 @@ async def all_doors(told: Scene) -> list[Door]:
                 found += _of_mcp(told)
             case A2aEdge():
                 found += _of_a2a(told, (await mount._current())._routes)
+            case OpenAiEdge():
+                found += _of_openai(told)
             case _:
                 raise AssertionError(f"no table of {mount} is read here")
     return found
@@ -203,6 +207,15 @@ def _of_mcp(told: Scene) -> Iterator[Door]:
             asked = request(does, {**params, "_meta": META})
             headers = modern_headers(does, params)
             yield there(method="POST", does=does, body=asked, headers=headers)
+
+
+def _of_openai(told: Scene) -> Iterator[Door]:
+    said = {"model": AGENT, "messages": [{"role": "user", "content": "hi"}]}
+    for route, methods in openai.ROUTES.items():
+        path = route.replace("{model}", AGENT)
+        there = partial(Door, edge="openai", route=route, path=_filled(path, told))
+        for method in methods.split(", "):
+            yield there(method=method, body=said if method == "POST" else None)
 
 
 def _of_a2a(told: Scene, rest: Routes) -> Iterator[Door]:

@@ -13,6 +13,7 @@ from tests.edges.doors import CANARY, PUBLIC, all_doors, public_doors, scene
 
 from openfang.edges.a2a import places
 from openfang.edges.mcp import http as mcp
+from openfang.edges.openai import edge as openai
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ async def bad_keys(node: Live, clock: ManualClock) -> dict[str, str | None]:
 
 async def elsewhere(node: Live) -> dict[str, str]:
     """For each edge an administrator's key that opens all the others."""
-    edges = {"api", "mcp", "a2a"}
+    edges = {"api", "mcp", "a2a", "openai"}
     return {
         edge: await node.key(f"not-for-{edge}", role="admin", edges=sorted(edges - {edge}))
         for edge in edges
@@ -176,6 +177,7 @@ def test_the_tables_name_every_address() -> None:
     """An address that is not in them would be tried by nobody."""
     assert addresses(places) == {*places.ROUTES, places.REST, places.NOTHING}
     assert addresses(mcp) == set(mcp.ROUTES)
+    assert addresses(openai) == {*openai.ROUTES, openai.NOTHING}
 
 
 def addresses(module: ModuleType) -> set[str]:

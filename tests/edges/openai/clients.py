@@ -71,7 +71,7 @@ async def served(home: Path, demo: Demo, config: str = "") -> AsyncGenerator[Liv
 @asynccontextmanager
 async def client_of(node: Live, key: str = "", **more: Any) -> AsyncGenerator[AsyncOpenAI]:
     """The client, as its documentation has it; it does not try again by itself."""
-    options = {"max_retries": 0, "timeout": 60.0, **more}
+    options: dict[str, Any] = {"max_retries": 0, "timeout": 60.0, **more}
     url = f"{node.url}/v1"
     async with AsyncOpenAI(api_key=key or node.admin, base_url=url, **options) as client:
         yield client

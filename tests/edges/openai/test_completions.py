@@ -20,7 +20,8 @@ PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
 
 async def complete(client: AsyncOpenAI, model: str, *messages: Any, **more: Any) -> Any:
-    return await client.chat.completions.create(model=model, messages=[*messages], **more)
+    made: Any = client.chat.completions.create
+    return await made(model=model, messages=[*messages], **more)
 
 
 async def said(client: AsyncOpenAI, model: str, *messages: Any, **more: Any) -> str:
@@ -106,9 +107,7 @@ async def test_a_stream_begins_with_its_role_and_says_words_as_they_come(
 async def test_usage_comes_in_a_chunk_of_its_own_where_it_is_asked_for(
     client: AsyncOpenAI,
 ) -> None:
-    found = await chunks(
-        client, "assistant", user("hello"), stream_options={"include_usage": True}
-    )
+    found = await chunks(client, "assistant", user("hello"), stream_options={"include_usage": True})
     *others, last = found
     assert (last.choices, last.usage.total_tokens) == ([], 0)
     assert [one.usage for one in others] == [None] * len(others)

@@ -103,7 +103,7 @@ async def test_what_ran_and_failed_is_not_tried_again(node: Live, client: AsyncO
 async def test_a_completion_costs_as_much_as_a_message_and_says_when_there_is_more(
     tmp_path: Path, demo: Demo
 ) -> None:
-    limits = "[limits]\ncells_per_minute = 60\nburst = 62\n"
+    limits = "[limits]\ncells_per_minute = 6\nburst = 62\n"
     async with served(tmp_path / "home", demo, limits) as node, client_of(node) as client:
         raw = await client.chat.completions.with_raw_response.create(
             model="echo", messages=[user("hi")]
@@ -126,7 +126,8 @@ BAD: list[tuple[dict[str, Any], str | None, str]] = [
     ({"messages": [user(1)]}, "messages[0].content", "invalid_value"),
     ({"messages": [user([{"type": "x"}])]}, "messages[0].content[0].type", "invalid_value"),
     ({"messages": [user([{"type": "text"}])]}, "messages[0].content[0]", "unsupported_content"),
-    ({"messages": [user([{"type": "input_audio"}])]}, "messages[0].content[0]", "unsupported_content"),
+    ({"messages": [user([{"type": "input_audio"}])]}, "messages[0].content[0]",
+     "unsupported_content"),
     ({"messages": [user("hi"), assistant("ho")]}, "messages", "invalid_value"),
     ({"messages": [assistant("ho")]}, "messages", "invalid_value"),
     ({"messages": [{"role": "system", "content": "x"}]}, "messages", "invalid_value"),
@@ -168,7 +169,7 @@ async def test_what_is_malformed_is_refused_with_its_place(node: Live) -> None:
 
 
 async def test_what_changes_nothing_may_be_sent(node: Live) -> None:
-    same = {
+    same: dict[str, Any] = {
         "n": 1, "stop": None, "top_p": 1.0, "logprobs": False, "seed": 7, "store": False,
         "presence_penalty": 0, "response_format": {"type": "text"}, "tool_choice": "auto",
         "parallel_tool_calls": True, "service_tier": "auto", "user": "me", "temperature": 0.2,
@@ -204,9 +205,17 @@ async def test_other_addresses_methods_and_bodies_are_refused_in_the_same_form(
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["type", "text", "url", "id", "name", "x"]), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "text", "url", "id", "name", "x"]), inner, max_size=3
+        )
+    ),
     max_leaves=6,
 )
 MESSAGE = st.fixed_dictionaries(
@@ -220,13 +229,13 @@ MESSAGE = st.fixed_dictionaries(
 )
 BODY = st.fixed_dictionaries(
     {"model": st.just("echo") | JSON, "messages": st.lists(MESSAGE, max_size=4) | JSON},
-    optional={
-        name: JSON
-        for name in (
+    optional=dict.fromkeys(
+        (
             *("stream", "temperature", "max_tokens", "tools", "metadata", "user", "context"),
             *("stream_options", "stop", "n", "tool_choice", "logit_bias", "x"),
-        )
-    },
+        ),
+        JSON,
+    ),
 )
 
 

@@ -41,7 +41,7 @@ COMPLETIONS: Final = "/v1/chat/completions"
 NOTHING: Final = "/v1/{nothing}"
 ROUTES: Final = {MODELS: "GET, HEAD", MODEL: "GET, HEAD", COMPLETIONS: "POST"}
 """What each address takes."""
-_OURS: Final = "/v1"
+_OURS: Final = ["v1"]
 _SESSION: Final = b"x-openfang-session"
 _BEAT_SECONDS: Final = 15.0
 _STREAMED: Final = 200
@@ -60,7 +60,7 @@ class OpenAiEdge:
 
     def route(self, path: str) -> str:
         """Name what is at this path; nothing if that is not ours."""
-        if path != _OURS and not path.startswith(f"{_OURS}/"):
+        if path.split("/", 2)[1:2] != _OURS:
             return ""
         if path in ROUTES:
             return path
