@@ -674,8 +674,6 @@ REQUIREMENTS = (
     Requirement(
         "C12.4",
         "`/v1/chat/completions` and `/v1/models` offer the agents to OpenAI clients.",
-        open="the edge for OpenAI clients",
-        later=True,
     ),
     Requirement(
         "C12.5",

@@ -99,6 +99,7 @@ def desk(tmp_path: Path) -> Generator[Desk]:
     for name in ("files", "backups"):
         (tmp_path / name).mkdir()
     (tmp_path / "token.txt").write_text("not-a-real-token\n")
+    shutil.copy(ROOT / "docs" / "examples" / "openai" / "chat.py", tmp_path)
     environ = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{runners(tmp_path / 'prefix')}",
         "HOME": str(tmp_path),
@@ -138,7 +139,8 @@ def same(told: Any, answered: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["mcp.md", "http.md", "agents.md", "a2a.md", "operations.md", "backup.md"]
+    "name",
+    ["mcp.md", "http.md", "agents.md", "a2a.md", "openai.md", "operations.md", "backup.md"],
 )
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:
     page = typed(name)

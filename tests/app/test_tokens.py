@@ -196,8 +196,8 @@ def test_a_holder_is_a_user_with_the_default_project_and_opens_http_alone() -> N
     held = holder_of(said, TERMS)
     caller = held.caller()
     assert (caller.role, caller.projects, caller.grants) == (Role.USER, ("default",), EVERYTHING)
-    opened = [edge for edge in ("api", "mcp", "a2a", "web", "cli") if held.opens(edge)]
-    assert opened == ["api", "mcp", "a2a"]
+    opened = [edge for edge in ("api", "mcp", "a2a", "openai", "web", "cli") if held.opens(edge)]
+    assert opened == ["api", "mcp", "a2a", "openai"]
     assert not replace(held, enough=False).opens("mcp")
 
 

@@ -13,7 +13,7 @@ from openfang.core.calls import EVERYTHING, Caller, Grants
 if TYPE_CHECKING:
     from openfang.config.node import Issuer
 
-_EDGES = frozenset({"api", "mcp", "a2a"})
+_EDGES = frozenset({"api", "mcp", "a2a", "openai"})
 _PLAIN = re.compile(r"[A-Za-z0-9._@|+-]{1,64}")
 _OTHERS = re.compile(r"[^A-Za-z0-9._@|+-]+")
 _SHOWN = 40
