@@ -22,13 +22,14 @@ from bench import (
     log,
     mcp,
     memory,
+    openai,
     path,
     planner,
     serving,
 )
 
 PARTS = ("path", "log", "mcp", "agents", "code", "planner", "memory")
-PARTS += ("daemon", "serving", "a2a", "cli")
+PARTS += ("daemon", "serving", "a2a", "openai", "cli")
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
@@ -43,6 +44,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,
+        "openai": openai,
         "lasting": lasting,
     }
     for name, part in parts.items():
