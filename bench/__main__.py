@@ -17,12 +17,12 @@ from bench import (
     agents,
     cli,
     code_agents,
+    completions,
     daemon,
     lasting,
     log,
     mcp,
     memory,
-    openai,
     path,
     planner,
     serving,
@@ -44,7 +44,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,
-        "openai": openai,
+        "openai": completions,
         "lasting": lasting,
     }
     for name, part in parts.items():

@@ -11,5 +11,6 @@ stream = client.chat.completions.create(
 )
 for chunk in stream:
     for choice in chunk.choices:
-        print(choice.delta.content or "", end="", flush=True)
-print()
+        sys.stdout.write(choice.delta.content or "")
+        sys.stdout.flush()
+sys.stdout.write("\n")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from openfang.agents.spec import Mind
 
+_KNOWN: Final = 200
 _CALLERS: Final = "The caller adds to this, and cannot change it:"
 _ROLES: Final = tuple(speaker.value for speaker in Speaker)
 _TEXT: Final = {"type": "string"}
@@ -93,6 +94,12 @@ class Given:
             return own
         names = self.names
         return [*(tool for tool in own if tool.wire_name not in names), *self.tools]
+
+    def looked_at(self, own: int) -> int:
+        """How much of a session is read: what the agent remembers, or to know its words again."""
+        if self.history is None:
+            return own
+        return _KNOWN if self.history else 0
 
     @property
     def names(self) -> frozenset[str]:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.agents")
 DEFAULT_SESSION: Final = "default"
 _LOOK_SECONDS: Final = 0.05
-_KNOWN: Final = 200
-"""How much of a session is read, to know again what of a history the agent itself has said."""
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -186,7 +184,7 @@ class AgentSource:
         """Open the session for what is said now; a history that came along stands for its own."""
         call, spec, around = admitted.call, self.spec, self._around
         given = read_given(call.arguments, partial(around.blob, call))
-        most = spec.history if given.history is None else _KNOWN
+        most = given.looked_at(spec.history)
         opened = await around.sessions.open(spec.place, call.caller.id, session, most=most)
         said = [Message(speaker=Speaker.USER, text=self._told(call))]
         if given.history is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
+
+import orjson
 
 from openfang.core.decisions import Deny
 from openfang.policy.grants import agent_name, matches
@@ -38,4 +39,4 @@ def untaken(spec: AgentSpec, call: Call) -> Deny | None:
 def _size(call: Call) -> int:
     size = len(str(call.arguments.get("message", "")).encode(errors="replace"))
     beside = [call.arguments[key] for key in _BESIDE if key in call.arguments]
-    return size + (len(json.dumps(beside)) if beside else 0)
+    return size + (len(orjson.dumps(beside)) if beside else 0)

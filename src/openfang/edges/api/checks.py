@@ -26,6 +26,7 @@ _ONCE = frozenset(
         b"openfang-chain",
         b"last-event-id",
         b"prefer",
+        b"x-openfang-session",
     }
 )
 
