@@ -28,8 +28,10 @@ from bench import (
     serving,
 )
 
-PARTS = ("path", "log", "mcp", "agents", "code", "planner", "memory")
-PARTS += ("daemon", "serving", "a2a", "openai", "cli")
+PARTS = (
+    *("path", "log", "mcp", "agents", "code", "planner", "memory"),
+    *("daemon", "serving", "a2a", "openai", "cli"),
+)
 
 
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
