@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,10 @@ from openfang.cli.app import _COMMANDS, _GROUPS
 from openfang.core import events
 from openfang.core.errors import OpenFangError
 from openfang.edges.api.table import ENDPOINTS
+from openfang.testing import open_test_app
+
+if TYPE_CHECKING:
+    from openfang.core.tools import Tool
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -38,6 +43,20 @@ def everything_imported() -> None:
 def test_every_command_is_told_of_and_no_other() -> None:
     grouped = {f"{group} {name}" for group, (_, names) in _GROUPS.items() for name in names}
     assert told("cli.md") == grouped | set(_COMMANDS)
+
+
+async def test_every_built_in_is_told_of_with_its_arguments_and_no_other(tmp_path: Path) -> None:
+    async with open_test_app(tmp_path) as app:
+        tools = [one for one in app.parts.registry.snapshot.select() if one.source == "builtin"]
+    page = (DOCS / "builtins.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) ?\| ", page, re.MULTILINE)
+    assert sorted(rows) == sorted((one.name, signature(one)) for one in tools)
+
+
+def signature(tool: Tool) -> str:
+    """The arguments of a tool as the page has them: those in bold are required."""
+    names, required = tool.input_schema["properties"], tool.input_schema["required"]
+    return ", ".join(f"**{name}**" if name in required else name for name in names)
 
 
 def test_every_event_is_told_of() -> None:
