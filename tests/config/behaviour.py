@@ -7,6 +7,9 @@ LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
 BOARD = "tests/sources/test_board.py::"
+SEARCH = "tests/sources/test_search.py::"
+IMAGES = "tests/sources/test_images.py::"
+PLACES = "tests/sources/test_places.py::"
 COMPAT = "tests/compat/"
 SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
@@ -172,6 +175,23 @@ BEHAVIOUR: dict[str, str] = {
     "tools.shell_exec.env": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.tasks.claim_secs": f"{BOARD}test_the_operator_says_how_long_a_claim_holds",
     "tools.files.max_bytes": f"{BUILTIN}test_sizes_are_limited_both_ways",
+    "tools.web_search.provider": f"{SEARCH}test_every_engine_is_asked_in_its_own_words_and_understood",
+    "tools.web_search.base_url": f"{SEARCH}test_every_engine_is_asked_in_its_own_words_and_understood",
+    "tools.web_search.api_key": f"{SEARCH}test_a_key_comes_from_the_secret_store",
+    "tools.web_search.allow_private": f"{SEARCH}test_a_private_address_is_asked_only_where_that_is_opened",
+    "tools.web_search.timeout_secs": f"{SEARCH}test_a_bad_answer_is_an_error_that_names_engine_reason_and_way_out",
+    "tools.web_search.cache_secs": f"{SEARCH}test_the_same_question_is_asked_once_while_its_answer_is_kept",
+    "tools.image.max_bytes": f"{IMAGES}test_what_is_no_image_or_too_large_is_an_error_that_says_so",
+    "tools.image.max_pixels": f"{IMAGES}test_what_is_no_image_or_too_large_is_an_error_that_says_so",
+    "tools.location.latitude": f"{PLACES}test_the_place_that_the_operator_wrote_down_is_told",
+    "tools.location.longitude": f"{PLACES}test_the_place_that_the_operator_wrote_down_is_told",
+    "tools.location.city": f"{PLACES}test_the_place_that_the_operator_wrote_down_is_told",
+    "tools.location.region": f"{PLACES}test_the_place_that_the_operator_wrote_down_is_told",
+    "tools.location.country": f"{PLACES}test_a_part_of_the_place_is_enough",
+    "tools.location.timezone": f"{PLACES}test_the_place_that_the_operator_wrote_down_is_told",
+    "tools.location.service": f"{PLACES}test_a_service_that_the_operator_named_is_asked",
+    "tools.location.allow_private": f"{PLACES}test_a_private_address_is_asked_only_where_that_is_opened",
+    "tools.location.timeout_secs": f"{PLACES}test_a_service_has_so_much_time",
     **{f"toolsets.NAME.{key}": f"{OFFERING}{test}" for key, test in _TOOLSET_KEYS.items()},
     "classify.critical": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
     "classify.high": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",

@@ -112,7 +112,8 @@ def test_the_page_explains_exactly_the_keys_that_there_are() -> None:
     assert sorted(rows) == sorted(row(setting) for setting in SETTINGS.values())
 
 
-EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+BUILTINS = (ROOT / "docs/builtins.md").read_text("utf-8")
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE + BUILTINS, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.requirement("C19.3")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.app.a2a.people import check_reached
 from openfang.app.clients import client_known
+from openfang.app.variables import expanded
 from openfang.core.errors import HomeError
 from openfang.core.ids import Kind
 from openfang.policy.globs import matches
@@ -17,7 +18,10 @@ from openfang.sources.builtin.agents import agent_tools
 from openfang.sources.builtin.board import BoardSettings, board_tools
 from openfang.sources.builtin.clock import clock_tools
 from openfang.sources.builtin.files import file_tools
+from openfang.sources.builtin.images import ImageLimits, image_tools
 from openfang.sources.builtin.memory import memory_tools
+from openfang.sources.builtin.places import Service, place_tools
+from openfang.sources.builtin.search import Searching, search_tools
 from openfang.sources.builtin.shell import ShellLimits, shell_tools
 from openfang.sources.builtin.source import BuiltinSource
 from openfang.sources.builtin.web import WebLimits, web_tools
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from openfang.app.parts import Parts
     from openfang.config.models import Config
+    from openfang.config.tools import Image, Location
     from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool
     from openfang.sources.builtin.agents import Directory
@@ -76,6 +81,10 @@ def builtins_of(parts: Parts) -> BuiltinSource:
             await parts.peers.settled(name)
         check_reached(parts, caller, name)
 
+    async def see(call: Call, image: bytes, media_type: str, question: str) -> str | None:
+        del call, image, media_type, question
+        return None
+
     elsewhere = A2aLimits(
         enabled=parts.config.a2a.enabled, allow_private=tools.web_fetch.allow_private
     )
@@ -99,11 +108,41 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         memory_tools(MemoryStore(parts.database), parts.writer, memory, parts.readers),
         shell_tools(workspace, shell),
         web_tools(web),
+        search_tools(_searching(parts), parts.clock.monotonic),
+        image_tools(workspace, _image_limits(tools.image), see),
+        place_tools(tools.location.place, _service(tools.location)),
         agent_tools(directory, parts.invoke),
         board_tools(BoardStore(parts.database), parts.writer, board),
         a2a_tools(elsewhere, around_peers(parts), settled),
     )
     return BuiltinSource(families, parts.pipeline.stamper.check)
+
+
+def _searching(parts: Parts) -> Searching:
+    settings = parts.config.tools.web_search
+    return Searching(
+        provider=settings.provider,
+        base_url=settings.base_url,
+        key=settings.api_key.get_secret_value() if settings.api_key else "",
+        expand=partial(expanded, parts, "tools.web_search"),
+        allow_private=settings.allow_private,
+        timeout=settings.timeout_secs,
+        keep=settings.cache_secs,
+    )
+
+
+def _image_limits(settings: Image) -> ImageLimits:
+    return ImageLimits(max_bytes=settings.max_bytes, max_pixels=settings.max_pixels)
+
+
+def _service(settings: Location) -> Service | None:
+    if settings.service is None:
+        return None
+    return Service(
+        url=settings.service,
+        allow_private=settings.allow_private,
+        timeout=settings.timeout_secs,
+    )
 
 
 def switched_off(config: Config, tool: Tool) -> bool:

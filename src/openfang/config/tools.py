@@ -1,8 +1,8 @@
 """`[tools]`, `[toolsets]`, `[results]` and `[classify]`: what tools may do."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from openfang.config.fields import (
@@ -11,10 +11,12 @@ from openfang.config.fields import (
     Glob,
     Name,
     Seconds,
+    SecretLine,
     Section,
     Segment,
     TagName,
     Text,
+    Url,
     Variable,
     Word,
     meaning,
@@ -58,6 +60,93 @@ class WebFetch(Section):
         default=30, description="How long one fetch may take, in seconds."
     )
     max_bytes: Count = Field(default=TEN_MB, description="The largest body that is read.")
+
+
+class WebSearch(Section):
+    """The built-in `web_search`."""
+
+    provider: Literal["searxng", "brave", "tavily", "duckduckgo"] | None = Field(
+        default=None, description="The engine that is asked; unset means that nobody is."
+    )
+    base_url: Url | None = Field(
+        default=None,
+        description="Where the engine is; unset means its own address, which SearXNG has not.",
+    )
+    api_key: SecretLine | None = Field(
+        default=None,
+        description="The engine's key; `${NAME}` expands; unset means `${BRAVE_API_KEY}` or "
+        "`${TAVILY_API_KEY}` for those.",
+    )
+    allow_private: bool = Field(
+        default=False, description="Open loopback and private addresses; never metadata services."
+    )
+    timeout_secs: Seconds = Field(
+        default=15, description="How long one search may take, in seconds."
+    )
+    cache_secs: Annotated[int, Field(ge=0, le=DAY)] = Field(
+        default=300, description="How long an answer is kept for the same question, in seconds."
+    )
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.provider == "searxng" and self.base_url is None:
+            raise _wrong('base_url beside provider = "searxng"')
+        return self
+
+
+class Image(Section):
+    """The built-in `image_analyze`."""
+
+    max_bytes: Count = Field(default=TEN_MB, description="The largest image that is read.")
+    max_pixels: Count = Field(
+        default=50_000_000, description="The most pixels that an image may have."
+    )
+
+
+class Location(Section):
+    """The built-in `location_get`: where the node is, or who is asked."""
+
+    latitude: Annotated[float, Field(ge=-90, le=90)] | None = Field(
+        default=None, description="Where the node is, in degrees to the north."
+    )
+    longitude: Annotated[float, Field(ge=-180, le=180)] | None = Field(
+        default=None, description="Where the node is, in degrees to the east."
+    )
+    city: Text | None = Field(default=None, description="The city that the node is in.")
+    region: Text | None = Field(default=None, description="The region that the node is in.")
+    country: Text | None = Field(default=None, description="The country that the node is in.")
+    timezone: Text | None = Field(
+        default=None, description="The time zone of the node, such as Europe/Paris."
+    )
+    service: Url | None = Field(
+        default=None,
+        description="Who is asked instead: an address that answers in JSON as ip-api.com does.",
+    )
+    allow_private: bool = Field(
+        default=False, description="Open loopback and private addresses; never metadata services."
+    )
+    timeout_secs: Seconds = Field(
+        default=10, description="How long the service may take, in seconds."
+    )
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What is said of the place, by key."""
+        return self.model_dump(
+            exclude_none=True, exclude={"service", "allow_private", "timeout_secs"}
+        )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.latitude is None) != (self.longitude is None):
+            raise _wrong("latitude and longitude together")
+        if self.service and self.place:
+            raise _wrong("either a service or a place")
+        return self
+
+
+def _wrong(what: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "{what}", {"what": what})
 
 
 class ShellExec(Section):
@@ -107,6 +196,9 @@ class Tools(Section):
     shell_exec: ShellExec = Field(default=ShellExec(), description="The built-in `shell_exec`.")
     files: Files = Field(default=Files(), description="The built-ins that read and write files.")
     tasks: Tasks = Field(default=Tasks(), description="The built-ins of the task board.")
+    web_search: WebSearch = Field(default=WebSearch(), description="The built-in `web_search`.")
+    image: Image = Field(default=Image(), description="The built-in `image_analyze`.")
+    location: Location = Field(default=Location(), description="The built-in `location_get`.")
 
 
 class Results(Section):

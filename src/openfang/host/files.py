@@ -66,16 +66,17 @@ class Folder:
         if root >= 0:
             os.close(root)
 
-    def read(self, path: str, *, limit: int) -> bytes:
-        """Read a whole regular file of at most `limit` bytes."""
+    def read(self, path: str, *, limit: int, setting: str = "") -> bytes:
+        """Read a whole regular file of at most `limit` bytes, which the `setting` may raise."""
         folder, name = self._split(path)
         with (
             _explained(path),
             self._entered(folder) as parent,
             _opened(name, _READ, parent) as file,
         ):
-            _check_readable(path, os.fstat(file), limit)
-            return _read_up_to(path, file, limit)
+            bound = _Bound(path, limit, setting)
+            _check_readable(bound, os.fstat(file))
+            return _read_up_to(bound, file)
 
     def write(self, path: str, data: bytes) -> None:
         """Put a whole file in place at once, with the folders that lead to it.
@@ -154,30 +155,41 @@ def _explained(path: str) -> Generator[None]:
         raise FileRefused(f"{path!r} {reason}") from error
 
 
-def _check_readable(path: str, found: os.stat_result, limit: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """How much of a file may be read, and which setting says so."""
+
+    path: str
+    limit: int
+    setting: str
+
+    def exceeded(self, size: str) -> FileRefused:
+        return FileRefused(
+            f"{self.path!r} has {size}; at most {self.limit} can be read at once",
+            way_out=self.setting,
+        )
+
+
+def _check_readable(bound: _Bound, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise FileRefused(f"{path!r} is not a regular file")
+        raise FileRefused(f"{bound.path!r} is not a regular file")
     if found.st_nlink > 1:
         # A second name can lie outside of the folder; nothing tells the two apart.
         raise FileRefused(
-            f"{path!r} is one of {found.st_nlink} hard links to a file",
+            f"{bound.path!r} is one of {found.st_nlink} hard links to a file",
             way_out="put a copy of the file into the folder",
         )
-    if found.st_size > limit:
-        raise _too_large(path, limit, f"{found.st_size} bytes")
+    if found.st_size > bound.limit:
+        raise bound.exceeded(f"{found.st_size} bytes")
 
 
-def _too_large(path: str, limit: int, size: str) -> FileRefused:
-    return FileRefused(f"{path!r} has {size}; at most {limit} can be read at once")
-
-
-def _read_up_to(path: str, file: int, limit: int) -> bytes:
+def _read_up_to(bound: _Bound, file: int) -> bytes:
     """Read on to the end: a file can grow after its size was taken."""
     data = bytearray()
-    while chunk := os.read(file, min(_CHUNK, limit + 1 - len(data))):
+    while chunk := os.read(file, min(_CHUNK, bound.limit + 1 - len(data))):
         data += chunk
-        if len(data) > limit:
-            raise _too_large(path, limit, "grown")
+        if len(data) > bound.limit:
+            raise bound.exceeded("grown")
     return bytes(data)
 
 

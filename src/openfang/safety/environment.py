@@ -54,6 +54,11 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda match: _look_up(variables, match[1]), _without_nul(text))
 
 
+def references(text: str) -> list[str]:
+    """Name the variables that a text refers to."""
+    return _REFERENCE.findall(text)
+
+
 def _without_nul(text: str) -> str:
     if "\0" in text:
         raise VariableRefused(f"The value {text!r} contains a NUL character")

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import base64
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from openfang.core.decisions import Deny
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
-from openfang.host.files import FileEntry, FileRefused, Folder
-from openfang.safety.paths import components, is_closed
+from openfang.host.files import FileEntry, FileRefused
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
+from openfang.sources.builtin.workspaces import PATH, Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from openfang.core.calls import Admitted, Call, Caller
+    from openfang.core.calls import Admitted
 
 _MAX_ENTRIES = 10_000
-_LONGEST_SHOWN = 200
-_PATH = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 4096,
-    "description": "Relative to your workspace.",
-}
+_MAX_BYTES = "tools.files.max_bytes"
 _READ = builtin_tool(
     "file_read",
     "Read a file of your workspace: text as text, anything else as base64.",
-    object_schema(["path"], path=_PATH),
+    object_schema(["path"], path=PATH),
     risk=Risk.LOW,
     tags=frozenset({"fs.read"}),
     labels=Labels.LOCAL_FILE,
@@ -45,7 +37,7 @@ _WRITE = builtin_tool(
     "Write a whole file in your workspace, creating folders as needed.",
     object_schema(
         ["path", "content"],
-        path=_PATH,
+        path=PATH,
         content={"type": "string", "description": "The new content."},
         encoding={
             "enum": ["text", "base64"],
@@ -61,7 +53,7 @@ _WRITE = builtin_tool(
 _LIST = builtin_tool(
     "file_list",
     "List the names in a folder of your workspace; folders end with a slash.",
-    object_schema(path={**_PATH, "default": "."}),
+    object_schema(path={**PATH, "default": "."}),
     risk=Risk.LOW,
     tags=frozenset({"fs.read"}),
     labels=Labels.LOCAL_FILE,
@@ -71,37 +63,16 @@ _LIST = builtin_tool(
 
 def file_tools(workspace: Callable[[str], Path], max_bytes: int) -> Sequence[Builtin]:
     """The family of files; `workspace` finds the folder of a caller's space."""
-    family = _Files(workspace, max_bytes)
+    spaces = Workspaces(workspace)
+    family = _Files(spaces, max_bytes)
     does = ((_READ, family.read), (_WRITE, family.write), (_LIST, family.list))
-    return [Builtin(tool, run, family.grant) for tool, run in does]
+    return [Builtin(tool, run, spaces.grant) for tool, run in does]
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    workspace: Callable[[str], Path]
+    spaces: Workspaces
     max_bytes: int
-
-    def grant(self, call: Call) -> Deny | None:
-        """A path of the workspace is the caller's own, unless its grants say otherwise."""
-        path = str(call.arguments.get("path", "."))
-        if not self._closed(call.caller, path):
-            return None
-        return Deny(
-            f"{path[:_LONGEST_SHOWN]} is closed to {call.caller.id}",
-            "path_closed",
-            "another file; capabilities.deny_paths of its manifest says which are closed",
-        )
-
-    def _closed(self, caller: Caller, path: str) -> bool:
-        closed = caller.grants.closed
-        if not closed:
-            return False
-        root = str(self.workspace(caller.space))
-        try:
-            names = components(path, root=root)
-        except FileRefused:
-            return False  # no path of the workspace: the tool itself says what is wrong with it
-        return is_closed(names, closed, root=root)
 
     async def read(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments["path"]
@@ -112,8 +83,8 @@ class _Files:
             return _binary(path, data)
 
     def _read(self, admitted: Admitted, path: str) -> bytes:
-        with self._folder(admitted) as folder:
-            return folder.read(path, limit=self.max_bytes)
+        with self.spaces.open(admitted.call.caller) as folder:
+            return folder.read(path, limit=self.max_bytes, setting=_MAX_BYTES)
 
     async def write(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments["path"]
@@ -121,32 +92,27 @@ class _Files:
         if len(data) > self.max_bytes:
             raise FileRefused(
                 f"{path} would be {len(data)} bytes; at most {self.max_bytes} are written.",
-                way_out="tools.files.max_bytes",
+                way_out=_MAX_BYTES,
             )
         await to_thread.run_sync(self._write, admitted, path, data)
         return text_result(f"Wrote {len(data)} bytes to {path}.")
 
     def _write(self, admitted: Admitted, path: str, data: bytes) -> None:
-        with self._folder(admitted) as folder:
+        with self.spaces.open(admitted.call.caller) as folder:
             folder.write(path, data)
 
     async def list(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments.get("path", ".")
         found = await to_thread.run_sync(self._list, admitted, path)
         caller = admitted.call.caller
-        entries = [one for one in found if not self._closed(caller, f"{path}/{one.name}")]
+        entries = [one for one in found if not self.spaces.closed(caller, f"{path}/{one.name}")]
         lines = [entry.name + ("/" if entry.kind == "folder" else "") for entry in entries]
         text = "\n".join(lines) or "The folder is empty."
         return text_result(text, structured={"entries": [_fields(e) for e in entries]})
 
     def _list(self, admitted: Admitted, path: str) -> Sequence[FileEntry]:
-        with self._folder(admitted) as folder:
+        with self.spaces.open(admitted.call.caller) as folder:
             return folder.list(path, limit=_MAX_ENTRIES)
-
-    def _folder(self, admitted: Admitted) -> closing[Folder]:
-        root = self.workspace(admitted.call.caller.space)
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return closing(Folder(root))
 
 
 def _decoded(arguments: Any) -> bytes:  # noqa: ANN401 - checked against the schema
