@@ -260,7 +260,6 @@ async def test_no_network_grant_is_needed_for_the_operators_own_choice(
     [
         {},
         {"query": ""},
-        {"query": "  "},
         {"query": 7},
         {"query": "x" * 401},
         {"query": "figs", "max_results": 0},
@@ -274,4 +273,11 @@ async def test_bad_arguments_are_refused(
     async with searching(tmp_path, "searxng", engines) as app:
         with pytest.raises(InvalidArguments):
             await app.invoke(app.make("web_search", arguments))
+    assert engines.seen == []
+
+
+async def test_a_blank_question_is_not_asked(tmp_path: Path, engines: Engines) -> None:
+    async with searching(tmp_path, "searxng", engines) as app:
+        result = await app.call("web_search", query=" \t ")
+    assert result.is_error
     assert engines.seen == []

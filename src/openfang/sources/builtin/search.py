@@ -34,7 +34,6 @@ _SEARCH = builtin_tool(
             "type": "string",
             "minLength": 1,
             "maxLength": 400,
-            "pattern": "\\S",
             "description": "What to look for.",
         },
         max_results={
@@ -109,6 +108,8 @@ class _Search:
             raise SourceFailed("No search engine is configured.", way_out=_NO_PROVIDER)
         arguments, space = admitted.call.arguments, admitted.call.caller.space
         query, most = arguments["query"].strip(), int(arguments.get("max_results", _FIVE))
+        if not query:
+            raise SourceFailed("The query is blank.", way_out="say what to look for")
         # Kept for each caller apart: how fast an answer comes tells nobody what others look for.
         hits = self.kept.get((space, query, most))
         if hits is None:
