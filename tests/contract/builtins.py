@@ -17,13 +17,10 @@ NAMES = re.findall(r"\b[a-z0-9]+_[a-z]+\b", _LISTED[1])
 """The names of the contract, in its order."""
 
 TO_COME: dict[str, str] = {
-    "web_search": "search",
     "event_publish": "events",
     "schedule_create": "schedules",
     "schedule_list": "schedules",
     "schedule_delete": "schedules",
-    "image_analyze": "images",
-    "location_get": "places",
 }
 
 # Arguments that a caller with every grant is refused for, before anything runs.
@@ -32,6 +29,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "file_write": {"path": 7},
     "file_list": {"path": 7},
     "web_fetch": {"url": 7},
+    "web_search": {"query": "figs", "max_results": 21},
     "shell_exec": {"command": []},
     "bash_exec": {},
     "agent_send": {"agent_id": "echo"},
@@ -45,6 +43,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "task_claim": {"task_id": 7},
     "task_complete": {"task_id": "todo_1"},
     "task_list": {"status": "lost"},
+    "image_analyze": {"path": 7},
+    "location_get": {"ip": "1.1.1.1"},
     "a2a_discover": {},
     "a2a_send": {"message": 7},
     "system_time": {"timezone": 7},
@@ -56,11 +56,13 @@ _ON_DISK = f"{_HERE}test_what_is_written_is_on_disk_in_the_callers_own_workspace
 _ELSEWHERE = f"{_HERE}test_a_page_is_fetched_and_an_agent_elsewhere_is_found_and_asked"
 _SPAWNED = f"{_HERE}test_who_is_spawned_has_at_most_what_its_parent_has"
 _BOARD = "tests/contract/test_builtins.py::test_work_is_left_on_the_board_and_its_result_comes_back"
+_LOOKING = "tests/contract/test_looking.py::"
 EFFECTS: dict[str, str] = {
     "file_read": _DOES,
     "file_write": _ON_DISK,
     "file_list": _DOES,
     "web_fetch": _ELSEWHERE,
+    "web_search": f"{_LOOKING}test_a_search_reaches_the_engine_with_the_stored_key",
     "shell_exec": _DOES,
     "bash_exec": _DOES,
     "agent_send": _DOES,
@@ -74,6 +76,8 @@ EFFECTS: dict[str, str] = {
     "task_claim": _BOARD,
     "task_complete": _BOARD,
     "task_list": _BOARD,
+    "image_analyze": f"{_LOOKING}test_an_image_of_ones_own_workspace_is_looked_at_and_no_other",
+    "location_get": f"{_LOOKING}test_the_place_of_the_configuration_is_told",
     "a2a_discover": _ELSEWHERE,
     "a2a_send": _ELSEWHERE,
     "system_time": _DOES,
