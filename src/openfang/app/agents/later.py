@@ -61,3 +61,7 @@ class Later:
         """The folder of a caller's own files; an agent's manifest may name another."""
         named = self.agents.workspace(space) if self.agents else None
         return named or self.parts.home.workspace(space)
+
+    async def see(self, call: Call, image: bytes, media_type: str, question: str) -> str | None:
+        """Ask the model of the agent that calls about an image; None where it has no eyes."""
+        return await self.agents.see(call, image, media_type, question) if self.agents else None

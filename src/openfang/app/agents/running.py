@@ -199,6 +199,11 @@ class Agents:
         spec = next(found, None)
         return spec.workspace if spec else None
 
+    async def see(self, call: Call, image: bytes, media_type: str, question: str) -> str | None:
+        """Ask the model of the agent that calls about an image; None where it has no eyes."""
+        del self, call, image, media_type, question
+        return None
+
     @property
     def _around(self) -> Around:
         parts = self.parts
