@@ -14,6 +14,7 @@ import anyio
 
 from openfang.agents.compact import fitted, size
 from openfang.agents.history import unanswered
+from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.core.agents import (
     Ended,
     Ending,
@@ -23,6 +24,7 @@ from openfang.core.agents import (
     Prompt,
     Speaker,
     Spent,
+    Stop,
     Usage,
     Wanted,
     Wish,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("openfang.agents")
+_SHOWN = 200
 N = TypeVar("N", int, float)
 
 
@@ -119,14 +122,17 @@ class Run:
     usage: Usage = field(default=Usage(), init=False)
     _words: list[str] = field(default_factory=list[str], init=False)
     _left: tuple[Wish, ...] = field(default=(), init=False)
+    _stop: Stop = field(default=Stop.DONE, init=False)
+    _why: str = field(default="", init=False)
 
     async def answer(self) -> Ended:
         """Run to the end. What the model or a tool gets wrong ends up in the answer."""
         ending = Ending.TIME
         with anyio.move_on_after(self.budget.seconds):
             ending = await self._to_its_end()
-        text = parting("".join(self._words), ending)
-        ended = Ended(answer=text, ending=ending, usage=self.usage, wishes=self._left)
+        why = self._why if ending is Ending.FAILED else ""
+        text = parting("".join(self._words), ending, why)
+        ended = Ended(answer=text, ending=ending, why=why, usage=self.usage, wishes=self._left)
         self.told(ended)
         return ended
 
@@ -137,19 +143,25 @@ class Run:
         for left in range(self.budget.rounds, -1, -1):
             try:
                 message = await self._ask()
-            except _ModelFailed:
+            except ModelFailed as failure:
+                self._why = f"I stopped: {failure.reason}"
+                return Ending.FAILED
+            except _ModelBroke:
                 return Ending.FAILED
             if not message.wishes:
-                return Ending.ANSWERED
+                return _STOPS[self._stop]
             if ending := self._over() or (None if left else Ending.STEPS):
                 await self._leave(message.wishes)
                 return ending
-            theirs = tuple([wish for wish in message.wishes if wish.tool in self.theirs])
+            theirs = tuple([wish for wish in message.wishes if self._is_theirs(wish)])
             await self._make_all([wish for wish in message.wishes if wish not in theirs])
             if theirs:
                 self._left = theirs
                 return Ending.CALLS
         return Ending.STEPS
+
+    def _is_theirs(self, wish: Wish) -> bool:
+        return wish.tool in self.theirs and not wish.unread
 
     def _over(self) -> Ending | None:
         budget, used = self.budget, self.spent + self.usage
@@ -160,13 +172,26 @@ class Run:
         return None
 
     async def _ask(self) -> Message:
-        prompt = Prompt(
+        prompt = self._prompt(fitted(self.history, self._room()))
+        try:
+            return await self._answered(prompt)
+        except ModelFailed as failure:
+            if failure.trouble is not Trouble.WINDOW or self._words:
+                raise
+        # What it can read is less than we were told, or counted in another way.
+        self.window = max(size(prompt.messages) // 2, 1)
+        return await self._answered(self._prompt(fitted(self.history, self.window)))
+
+    def _prompt(self, messages: Sequence[Message]) -> Prompt:
+        return Prompt(
             system=self.system,
-            messages=tuple(fitted(self.history, self._room())),
+            messages=tuple(messages),
             tools=self.tools(),
             max_tokens=self.max_tokens,
             temperature=self.temperature,
         )
+
+    async def _answered(self, prompt: Prompt) -> Message:
         wishes: list[Wish] = []
         self._words.clear()
         async with aclosing(self._thought(prompt)) as answer:
@@ -178,8 +203,9 @@ class Run:
                     case Wanted(wish):
                         wishes.append(wish)
                         self.told(said)
-                    case Spent(usage):
+                    case Spent(usage, stop):
                         self.usage += usage
+                        self._stop = stop
         text = "".join(self._words)
         message = Message(speaker=Speaker.AGENT, text=text, wishes=tuple(wishes))
         await self._say(message)
@@ -191,9 +217,13 @@ class Run:
             async with aclosing(self.model.answer(prompt)) as answer:
                 async for said in answer:
                     yield said
+        except ModelFailed as failure:
+            told = failure.detail or failure.message
+            _log.warning("The model %s failed: %s", self.model.name, told)
+            raise
         except Exception as error:
             _log.exception("The model %s failed", self.model.name)
-            raise _ModelFailed from error
+            raise _ModelBroke from error
 
     def _room(self) -> int:
         """What of the window is for the conversation; at least a quarter of it."""
@@ -240,6 +270,8 @@ class Run:
 
     async def _make(self, wish: Wish) -> Message:
         """Make one call; a refusal is a result that says why."""
+        if wish.unread:
+            return self._not_made(wish)
         await self.journal.begun(wish)
         receipt: Receipt | None = None
         try:
@@ -255,6 +287,15 @@ class Run:
         self.told(Made(wish=wish, outcome=outcome, text=text, receipt=receipt))
         failed = outcome != "ok"
         return Message(speaker=Speaker.TOOL, text=text, answers=wish.id, is_error=failed)
+
+    def _not_made(self, wish: Wish) -> Message:
+        """Answer a call whose arguments nobody can read; the model may write them again."""
+        text = (
+            f"Error: not made, because the arguments are no JSON object: {wish.unread[:_SHOWN]!r}. "
+            "Way out: the same call with its arguments as a JSON object."
+        )
+        self.told(Made(wish=wish, outcome="refused", text=text))
+        return Message(speaker=Speaker.TOOL, text=text, answers=wish.id, is_error=True)
 
     async def _leave(self, wishes: Sequence[Wish]) -> None:
         """Answer wishes that will not be made: no call stays without its result."""
@@ -285,13 +326,13 @@ def _sentence(error: OpenFangError) -> str:
     return f"Error: {error.message}{way_out}"
 
 
-class _ModelFailed(Exception):  # noqa: N818 - it reads as what it is
+class _ModelBroke(Exception):  # noqa: N818 - it reads as what it is
     """The model broke; why stands in the log."""
 
 
-def parting(said: str, ending: Ending) -> str:
+def parting(said: str, ending: Ending, why: str = "") -> str:
     """The last words of a run: what it had said, and why there is no more of it."""
-    return "\n\n".join(filter(None, (said, _WORDS[ending])))
+    return "\n\n".join(filter(None, (said, why or _WORDS[ending])))
 
 
 _WORDS = {
@@ -300,7 +341,13 @@ _WORDS = {
     Ending.TOKENS: "I stopped: the tokens of this hour are used up.",
     Ending.COST: "I stopped: the money of this hour is used up.",
     Ending.TIME: "I stopped: the run has no more time left.",
+    Ending.LENGTH: "I stopped: the answer is longer than max_tokens allows.",
     Ending.REJECTED: "I do not do that.",
     Ending.CALLS: "",
     Ending.FAILED: "I stopped: the model failed.",
+}
+_STOPS = {
+    Stop.DONE: Ending.ANSWERED,
+    Stop.LENGTH: Ending.LENGTH,
+    Stop.REFUSED: Ending.REJECTED,
 }

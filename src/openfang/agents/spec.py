@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.agents.loop import Budget
+from openfang.agents.models.providers import Choice
 from openfang.core.calls import Caller, Grants, Mode
 from openfang.core.ids import Kind, tool_id
 from openfang.policy.grants import meet
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Sandbox: TypeAlias = Literal["required", "auto", "off"]
 NOTHING = Grants()
 NO_BUDGET = Budget()
+NO_CHOICE = Choice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +45,14 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mind:
-    """An agent that is a model in a loop. `window` is what it is given to read, in tokens."""
+    """An agent that is a model in a loop. `window` is what it is given to read, in tokens.
 
-    provider: str = "default"
-    model: str = "default"
+    `fallbacks` stand in for its model, in this order; a step has `seconds` with each of them.
+    """
+
+    choice: Choice = NO_CHOICE
+    fallbacks: tuple[Choice, ...] = ()
+    seconds: float = 120.0
     system: str = ""
     max_tokens: int = 4096
     temperature: float = 0.7

@@ -188,4 +188,4 @@ class Turn:
         said = "".join(self._unsaid)
         if why:
             return "\n\n".join(filter(None, (said, why)))
-        return parting(said, ended.ending) if self._thinking else ended.answer
+        return parting(said, ended.ending, ended.why) if self._thinking else ended.answer

@@ -69,13 +69,15 @@ def check_manifests(home: Path, roots: Roots = ()) -> tuple[Problem, ...]:
     return tuple(_read(home, roots).problems)
 
 
-def doubtful(home: Path, roots: Roots, servers: Collection[str]) -> tuple[Problem, ...]:
-    """Find what right manifests say in vain; `servers` are those of the configuration."""
+def doubtful(
+    home: Path, roots: Roots, servers: Collection[str], providers: Collection[str] = ()
+) -> tuple[Problem, ...]:
+    """Find what right manifests say in vain; servers and providers are the configuration's."""
     reading = _read(home, roots)
     return tuple(
         Problem(document.place(tuple(key.split("."))), key, what)
         for name, document in reading.documents.items()
-        for key, what in doubts(reading.manifests[name], document.path.parent, servers)
+        for key, what in doubts(reading.manifests[name], document.path.parent, servers, providers)
     )
 
 

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
 from pydantic_core import PydanticCustomError
 
 from openfang.config.agents import Agents
-from openfang.config.fields import Section, Text, Url, meaning
+from openfang.config.fields import Name, Section, Text, Url, meaning
+from openfang.config.llm import DefaultModel, ModelProvider
 from openfang.config.node import (
     Approvals,
     Audit,
@@ -81,6 +82,12 @@ class Config(Section):
         default=(), description="MCP servers whose tools are offered."
     )
     agents: Agents = Field(default=Agents(), description="What holds for all agents.")
+    default_model: DefaultModel = Field(
+        default=DefaultModel(), description="The model of agents that leave it to the node."
+    )
+    providers: dict[Name, ModelProvider] = Field(
+        default={}, description="Who serves models, by name."
+    )
     a2a: A2a = Field(default=A2a(), description="The agent-to-agent protocol.")
     nodes: tuple[Node, ...] = Field(
         default=(), description="Other nodes of ours; of no effect in this version."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.agents.models.providers import DEFAULT, PLANNER, PRESETS
 from openfang.config.manifest_models import Manifest
 from openfang.core.ids import Kind
 
@@ -16,13 +17,12 @@ if TYPE_CHECKING:
 
     from openfang.config.models import Config
 
-PROVIDERS: Final = frozenset({"default", "embedded", "planner"})
+_SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
 UNSERVED_BY_NODE: Final = ("approvals.webhook", "nodes")
 UNSERVED: Final = frozenset(
     {
-        *("schedule", "priority", "skills", "published", "guide", "fallback_models", "plugins"),
-        *("model.api_key_env", "model.base_url", "capabilities.paths"),
-        *("limits.agent_calls", "limits.model_timeout_secs", "limits.plugin_timeout_secs"),
+        *("schedule", "priority", "skills", "published", "guide", "plugins"),
+        *("capabilities.paths", "limits.agent_calls", "limits.plugin_timeout_secs"),
         "resources.max_network_bytes_per_hour",
         *("resources.max_cost_per_day_usd", "resources.max_cost_per_month_usd"),
         *("autonomous", "routing"),
@@ -46,19 +46,28 @@ def in_vain(config: Config) -> Iterator[tuple[str, str]]:
             yield key, _IN_VAIN
 
 
-def doubts(manifest: Manifest, folder: Path, servers: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Say what of a manifest has no effect, by key; `servers` are those of the configuration."""
+def doubts(
+    manifest: Manifest, folder: Path, servers: Collection[str], providers: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Say what of a manifest has no effect, by key; servers and providers are the node's."""
     usual = Manifest(name=manifest.name)
     for key in sorted(UNSERVED):
         if _value(manifest, key) != _value(usual, key):
             yield key, _IN_VAIN
-    provider = manifest.model.provider
-    if provider not in PROVIDERS and not _is_program(manifest):
-        yield "model.provider", f'{provider} is not served by this version; "default" is'
+    yield from _unplaced(manifest, providers)
     yield from _unmatched(manifest, servers)
     yield from _unbound(manifest)
     if missing := _missing(manifest, folder):
         yield "module", f"there is no file {missing}"
+
+
+def _unplaced(manifest: Manifest, providers: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Find providers that nobody has said where to find."""
+    fallbacks = (("fallback_models", one) for one in manifest.fallback_models)
+    for key, model in (("model.provider", manifest.model), *fallbacks):
+        known = model.base_url or model.provider in {*_SERVED, *providers}
+        if not known and not _is_program(manifest):
+            yield key, f"nobody says where {model.provider} is: [providers.{model.provider}]"
 
 
 def _unmatched(manifest: Manifest, servers: Collection[str]) -> Iterator[tuple[str, str]]:

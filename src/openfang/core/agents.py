@@ -23,11 +23,24 @@ class Speaker(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """A call that a model wants made. `id` binds its result to it."""
+    """A call that a model wants made. `id` binds its result to it.
+
+    `unread` is what the model wrote in the place of arguments, where nobody can read it: such a
+    call is never made.
+    """
 
     id: str
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture that came with a message."""
+
+    media_type: str
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +52,7 @@ class Message:
     wishes: tuple[Wish, ...] = ()
     answers: str = ""
     is_error: bool = False
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +103,20 @@ class Wanted:
     wish: Wish
 
 
+class Stop(Enum):
+    """Why a model said no more: it was done, it had no room left, or it would not."""
+
+    DONE = "done"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the request cost; the last thing that a model says."""
+    """What the request cost, and why it ended; the last thing that a model says."""
 
     usage: Usage
+    stop: Stop = Stop.DONE
 
 
 Said: TypeAlias = Words | Wanted | Spent
@@ -138,6 +161,7 @@ class Ending(Enum):
     TOKENS = "tokens"
     COST = "cost"
     TIME = "time"
+    LENGTH = "length"
     REJECTED = "rejected"
     CALLS = "calls"
     FAILED = "failed"
@@ -147,11 +171,13 @@ class Ending(Enum):
 class Ended:
     """The end of a run: the whole answer, why there is no more of it, and what it cost.
 
-    `wishes` are calls that the caller is asked to make itself, before the agent goes on.
+    `wishes` are calls that the caller is asked to make itself, before the agent goes on. `why` says
+    why there is no more of it in words, where more is known than the ending.
     """
 
     answer: str
     ending: Ending = Ending.ANSWERED
+    why: str = ""
     usage: Usage = Usage()
     artifacts: tuple[Artifact, ...] = ()
     wishes: tuple[Wish, ...] = ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from openfang.core.agents import Message, Speaker, Wish
+from openfang.core.agents import Image, Message, Speaker, Wish
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary, SessionTurn
 
@@ -24,6 +25,8 @@ _READ_FOR_TITLE: Final = 1000
 _DELETED_AT_ONCE: Final = 500
 _AT_ONCE: Final = 500
 _CHARACTERS_AT_ONCE: Final = 1_000_000
+_MOST_OF_IMAGES: Final = 4_000_000
+"""Bytes of pictures that are kept with a turn; of larger ones only the mention is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +227,31 @@ def written(message: Message) -> str:
 def _body(message: Message) -> dict[str, Any]:
     body: dict[str, Any] = {"text": message.text}
     if message.wishes:
-        body["wishes"] = [
-            {"id": wish.id, "tool": wish.tool, "arguments": dict(wish.arguments)}
-            for wish in message.wishes
-        ]
+        body["wishes"] = [_wish(wish) for wish in message.wishes]
     if message.answers:
         body["answers"] = message.answers
     if message.is_error:
         body["is_error"] = True
+    if message.images and sum(len(one.data) for one in message.images) <= _MOST_OF_IMAGES:
+        body["images"] = [
+            {"type": one.media_type, "data": b64encode(one.data).decode()} for one in message.images
+        ]
     return body
+
+
+def _wish(wish: Wish) -> dict[str, Any]:
+    body = {"id": wish.id, "tool": wish.tool, "arguments": dict(wish.arguments)}
+    return {**body, "unread": wish.unread} if wish.unread else body
 
 
 def _mended(message: Message) -> Message:
     wishes = (
-        Wish(id=_readable(one.id), tool=_readable(one.tool), arguments=_writable(one.arguments))
+        Wish(
+            id=_readable(one.id),
+            tool=_readable(one.tool),
+            arguments=_writable(one.arguments),
+            unread=_readable(one.unread),
+        )
         for one in message.wishes
     )
     return replace(
@@ -263,7 +277,12 @@ def _writable(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 def _message(speaker: str, body: str) -> Message:
     said = orjson.loads(body)
     wishes = (
-        Wish(id=one["id"], tool=one["tool"], arguments=one["arguments"])
+        Wish(
+            id=one["id"],
+            tool=one["tool"],
+            arguments=one["arguments"],
+            unread=one.get("unread", ""),
+        )
         for one in said.get("wishes", ())
     )
     return Message(
@@ -272,6 +291,10 @@ def _message(speaker: str, body: str) -> Message:
         wishes=tuple(wishes),
         answers=said.get("answers", ""),
         is_error=said.get("is_error", False),
+        images=tuple(
+            Image(media_type=one["type"], data=b64decode(one["data"]))
+            for one in said.get("images", ())
+        ),
     )
 
 

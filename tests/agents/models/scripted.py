@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,6 +93,7 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def tools(self) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from openfang.agents.models.providers import Choice, is_planner, settled
 from openfang.agents.spec import Mind, Program
 
 if TYPE_CHECKING:
@@ -11,22 +12,20 @@ if TYPE_CHECKING:
 
     from openfang.agents.spec import AgentSpec
 
-PLANNER: Final = frozenset({"default", "embedded", "planner"})
 
-
-def open_card(spec: AgentSpec) -> Mapping[str, Any]:
-    """What is said of an agent to everybody who may call it."""
+def open_card(spec: AgentSpec, default: Choice) -> Mapping[str, Any]:
+    """What is said of an agent to everybody who may call it; `default` is the node's own model."""
     return {
         "name": spec.name,
         "title": spec.title or spec.name,
         "description": spec.description,
         "version": spec.version,
         "tags": list(spec.tags),
-        "model": _model(spec),
+        "model": _model(spec, default),
     }
 
 
-def card(spec: AgentSpec, layers: Sequence[str] = ()) -> Mapping[str, Any]:
+def card(spec: AgentSpec, default: Choice, layers: Sequence[str] = ()) -> Mapping[str, Any]:
     """All that can be told of it: what it may reach, spend and is bound to.
 
     `layers` stand between its process and the machine, if it is a program and runs.
@@ -34,7 +33,7 @@ def card(spec: AgentSpec, layers: Sequence[str] = ()) -> Mapping[str, Any]:
     grants, budget = spec.grants, spec.budget
     bounds = budget.bounds
     return {
-        **open_card(spec),
+        **open_card(spec, default),
         "tools": list(grants.tools),
         "network": list(grants.network),
         "shell": list(grants.shell),
@@ -61,10 +60,11 @@ def card(spec: AgentSpec, layers: Sequence[str] = ()) -> Mapping[str, Any]:
     }
 
 
-def _model(spec: AgentSpec) -> str:
+def _model(spec: AgentSpec, default: Choice) -> str:
     does = spec.does
     if not isinstance(does, Mind):
         return f"python:{does.file.name}"
-    if does.provider in PLANNER:
+    if is_planner(does.choice, default):
         return "planner"
-    return f"{does.provider}/{does.model} (not served)"
+    choice = settled(does.choice, default)
+    return f"{choice.provider}/{choice.model}"

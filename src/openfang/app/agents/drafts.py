@@ -46,7 +46,7 @@ class Drafts:
         if config is None:
             return []
         servers = frozenset(server.name for server in config.mcp_servers)
-        return _of(name, doubtful(self.home, self._roots, servers))
+        return _of(name, doubtful(self.home, self._roots, servers, config.providers))
 
     @property
     def _config(self) -> Config | None:

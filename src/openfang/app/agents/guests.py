@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from anyio import to_thread
 
 from openfang.agents.loop import smaller
-from openfang.agents.spec import AgentSpec, Program, held_to
+from openfang.agents.models.providers import DEFAULT, PLANNER, Choice
+from openfang.agents.spec import AgentSpec, Mind, Program, held_to
 from openfang.config.manifests import FOLDER, parse_manifest
 from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
@@ -17,7 +18,7 @@ from openfang.storage.memory import forget
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from openfang.app.parts import Parts
@@ -155,9 +156,41 @@ class Guests:
                 rule="grants.subset",
                 way_out='module = "builtin:chat"',
             )
+        spec = replace(spec, does=self._mind(spec.does, above))
         # What the call itself was tightened to holds for whatever comes of it.
         asked = replace(spec, blacklist=spec.blacklist | call.context.blacklist)
         return _bounded(replace(asked, parent=parent, life=random_hex(4)), above)
+
+    def _mind(self, mind: Mind, above: Above) -> Mind:
+        """Let it think with what its parent or the node has, at their addresses, with their keys.
+
+        An address of its own choosing could be sent any key of ours.
+        """
+        own = above.spec.does if above.spec else None
+        parents = (own.choice, *own.fallbacks) if isinstance(own, Mind) else ()
+        held = [self._held(one, parents) for one in (mind.choice, *mind.fallbacks)]
+        return replace(mind, choice=held[0], fallbacks=tuple(held[1:]))
+
+    def _held(self, choice: Choice, parents: Sequence[Choice]) -> Choice:
+        if choice.base_url or choice.api_key_env:
+            raise PolicyViolation(
+                "A spawned agent chooses no address and no key of a model.",
+                rule="grants.subset",
+                way_out="leave base_url and api_key_env out of its manifest",
+            )
+        theirs = next((one for one in parents if one.provider == choice.provider), None)
+        if theirs is not None:
+            model = theirs.model if choice.model == DEFAULT else choice.model
+            return replace(theirs, model=model)
+        config = self.parts.config
+        nodes = {*PLANNER, DEFAULT, config.default_model.provider, *config.providers}
+        if choice.provider not in nodes:
+            raise PolicyViolation(
+                f"Neither its parent nor the node has the provider {choice.provider}.",
+                rule="grants.subset",
+                way_out=f"[providers.{choice.provider}] in the configuration",
+            )
+        return choice
 
     def _check_name(self, name: str, folders: Collection[str]) -> None:
         taken = {wire_name(one) for one in (*folders, *self.known)}

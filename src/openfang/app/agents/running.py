@@ -13,20 +13,23 @@ import anyio
 from anyio import to_thread
 
 from openfang.agents.loop import Budget
+from openfang.agents.models.providers import Choice
 from openfang.agents.ports import Around
 from openfang.agents.sessions import StoredSessions
 from openfang.agents.source import AgentSource
 from openfang.agents.spec import AgentSpec, Exports, Mind, Program, Takes
 from openfang.agents.takes import untaken
 from openfang.app.a2a.operations import operate
-from openfang.app.agents.cards import PLANNER, card, open_card
+from openfang.app.agents.cards import card, open_card
 from openfang.app.agents.guests import Guests, memory_space
+from openfang.app.agents.minds import Minds
 from openfang.app.agents.programs import LaterPrograms
 from openfang.app.agents.resuming import Resuming
 from openfang.app.clients import client_known
 from openfang.config.manifests import FOLDER, read_manifests
+from openfang.core.agents import Image
 from openfang.core.calls import Bounds, Excess, Mode
-from openfang.core.errors import NotFound, SourceFailed
+from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
 from openfang.core.news import Listed
 from openfang.policy.context import Wish as Bound
@@ -40,8 +43,9 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.agents import Agents as AgentsConfig
     from openfang.config.manifest_models import Manifest
+    from openfang.config.manifest_parts import FallbackModel
+    from openfang.config.manifest_parts import Model as ManifestModel
     from openfang.config.problems import Problem
-    from openfang.core.agents import Model
     from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool
 
@@ -61,6 +65,7 @@ class Agents:
     parts: Parts
     sessions: StoredSessions
     programs: LaterPrograms
+    minds: Minds
     running: dict[str, AgentSource] = field(default_factory=dict[str, AgentSource])
     problems: tuple[Problem, ...] = ()
     first: str | None = None
@@ -81,6 +86,7 @@ class Agents:
         """Look at the manifests now and then, and act on what changed."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.programs.run)
+            group.start_soon(self.minds.run)
             group.start_soon(self._go_on, group)
             await self._watch()
 
@@ -161,11 +167,12 @@ class Agents:
 
     def known(self, caller: Caller) -> list[Mapping[str, Any]]:
         """Describe the agents that a caller may call, as everybody sees them."""
-        return [open_card(spec) for spec in self.seen_by(caller)]
+        return [open_card(spec, self.minds.default) for spec in self.seen_by(caller)]
 
     def cards(self, caller: Caller) -> list[Mapping[str, Any]]:
         """Describe the agents that a caller may call, whole."""
-        return [card(spec, self.programs.layers(spec.name)) for spec in self.seen_by(caller)]
+        layers, default = self.programs.layers, self.minds.default
+        return [card(spec, default, layers(spec.name)) for spec in self.seen_by(caller)]
 
     def seen_by(self, caller: Caller) -> list[AgentSpec]:
         """Give the agents that a caller may call, by name."""
@@ -201,8 +208,13 @@ class Agents:
 
     async def see(self, call: Call, image: bytes, media_type: str, question: str) -> str | None:
         """Ask the model of the agent that calls about an image; None where it has no eyes."""
-        del self, call, image, media_type, question
-        return None
+        source = self.running.get(call.caller.id.removeprefix(_AGENT))
+        if source is None or source.spec.id != call.caller.id:
+            return None
+        does = source.spec.does
+        if not isinstance(does, Mind):
+            return None
+        return await self.minds.see(does, Image(media_type=media_type, data=image), question)
 
     @property
     def _around(self) -> Around:
@@ -212,7 +224,7 @@ class Agents:
             check=parts.pipeline.stamper.check,
             tools=self._tools,
             bind=self._bound,
-            model=_model,
+            model=self.minds.model,
             sessions=self.sessions,
             programs=self.programs,
             safe=self.resuming.is_safe,
@@ -289,8 +301,9 @@ class Agents:
         if kind == "builtin":
             model = manifest.model
             return Mind(
-                provider=model.provider,
-                model=model.model,
+                choice=_choice(model),
+                fallbacks=tuple(map(_choice, manifest.fallback_models)),
+                seconds=manifest.limits.model_timeout_secs,
                 system=model.system_prompt,
                 max_tokens=model.max_tokens,
                 temperature=model.temperature,
@@ -320,6 +333,7 @@ def open_agents(parts: Parts, environ: Mapping[str, str]) -> Agents:
             now=parts.clock.time_ns,
         ),
         programs=LaterPrograms(parts.home.path, environ),
+        minds=Minds(parts, environ),
     )
 
 
@@ -331,15 +345,13 @@ def _ended(asker: str) -> Excess:
     )
 
 
-def _model(mind: Mind) -> Model:
-    if mind.provider not in PLANNER:
-        raise SourceFailed(
-            f"The provider {mind.provider} is not served by this version.",
-            way_out='provider = "default": the embedded planner',
-        )
-    from openfang.agents.planner.model import PlannerModel  # noqa: PLC0415 - not before a message
-
-    return PlannerModel()
+def _choice(model: ManifestModel | FallbackModel) -> Choice:
+    return Choice(
+        provider=model.provider,
+        model=model.model,
+        api_key_env=model.api_key_env or "",
+        base_url=model.base_url or "",
+    )
 
 
 def _signature(folder: Path) -> Signature:

@@ -1,0 +1,187 @@
+"""What the agents of a node think with: the planner, or a provider's model with its stand-ins."""
+
+from __future__ import annotations
+
+import logging
+from collections import ChainMap
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import to_thread
+
+from openfang.agents.models.failures import ModelFailed, Trouble
+from openfang.agents.models.fallback import Fallback
+from openfang.agents.models.patient import Patient
+from openfang.agents.models.providers import (
+    Choice,
+    Endpoint,
+    Provider,
+    endpoint,
+    is_planner,
+    settled,
+)
+from openfang.agents.models.reading import Reading
+from openfang.agents.models.remote import Remote
+from openfang.core.agents import Image, Message, Prompt, Speaker, Words
+from openfang.core.errors import OpenFangError
+from openfang.guard.rate import Limited, Quota, take
+from openfang.safety.environment import VariableRefused, expand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.agents.models.adapter import Library
+    from openfang.agents.spec import Mind
+    from openfang.app.parts import Parts
+    from openfang.config.llm import ModelProvider
+    from openfang.core.agents import Model
+
+_log = logging.getLogger("openfang.agents")
+_EXTRA: Final = 'pip install "openfang[agents]"'
+
+
+@dataclass(slots=True)
+class Minds:
+    """Finds the model of each agent. Those of providers answer while `run` runs."""
+
+    parts: Parts
+    environ: Mapping[str, str]
+    _library: Library | None = None
+    _failure: ModelFailed | None = None
+    _wanted: anyio.Event = field(default_factory=anyio.Event)
+    _there: anyio.Event = field(default_factory=anyio.Event)
+    _paces: dict[str, float] = field(default_factory=dict[str, float])
+
+    async def run(self) -> None:
+        """Wait until a provider is wanted, and keep the connections until the node ends."""
+        await self._wanted.wait()
+        try:
+            http, library = await to_thread.run_sync(_imported)
+        except ImportError as error:
+            _log.warning("The library of models cannot be used: %s", error)
+            self._failure = ModelFailed(
+                "This agent needs a library that is not installed.",
+                trouble=Trouble.MISSING,
+                way_out=_EXTRA,
+            )
+            self._there.set()
+            return
+        async with http() as client:
+            self._library = library(client)
+            self._there.set()
+            await anyio.sleep_forever()
+
+    @property
+    def default(self) -> Choice:
+        """The node's own choice."""
+        said = self.parts.config.default_model
+        return Choice(
+            provider=said.provider,
+            model=said.model,
+            api_key_env=said.api_key_env or "",
+            base_url=said.base_url or "",
+        )
+
+    def model(self, mind: Mind) -> Model:
+        """Give what an agent thinks with, and what stands in for it."""
+        models = [self._one(choice, mind.seconds) for choice in (mind.choice, *mind.fallbacks)]
+        return Fallback(models) if len(models) > 1 else models[0]
+
+    async def see(self, mind: Mind, image: Image, question: str) -> str | None:
+        """Ask a model about a picture; None if it is not one that can be shown any."""
+        if is_planner(mind.choice, self.default):
+            return None
+        try:
+            if not await self._remote(settled(mind.choice, self.default)).sees():
+                return None
+        except ModelFailed as failure:
+            raise OpenFangError(failure.message, way_out=failure.way_out) from failure
+        asked = Message(speaker=Speaker.USER, text=question, images=(image,))
+        prompt = Prompt(messages=(asked,), max_tokens=mind.max_tokens, temperature=mind.temperature)
+        said = [one async for one in self._one(mind.choice, mind.seconds).answer(prompt)]
+        return "".join(one.text for one in said if isinstance(one, Words))
+
+    def _one(self, choice: Choice, seconds: float) -> Model:
+        if is_planner(choice, self.default):
+            from openfang.agents.planner.model import PlannerModel  # noqa: PLC0415 - not before a message
+
+            return PlannerModel()
+        wanted = settled(choice, self.default)
+        retries = self._said(wanted.provider).retries
+        patient = Patient(model=self._remote(wanted), retries=retries, seconds=seconds)
+        return Reading(patient)
+
+    def _remote(self, choice: Choice) -> Remote:
+        return Remote(
+            name=f"{choice.provider}/{choice.model}",
+            find=partial(self._found, choice),
+            library=self._opened,
+            pace=partial(self._pace, choice.provider),
+        )
+
+    async def _opened(self) -> Library:
+        self._wanted.set()
+        await self._there.wait()
+        if self._library is None:
+            assert self._failure is not None  # noqa: S101 - one of the two is there
+            raise self._failure
+        return self._library
+
+    def _found(self, choice: Choice) -> Endpoint:
+        """Say how a model is reached, now. Blocks: secrets are files."""
+        store = self.parts.secrets
+        variables = ChainMap(dict(self.environ), {name: store.get(name) for name in store.names()})
+        providers = {choice.provider: _provider(self._said(choice.provider), choice, variables)}
+        found = endpoint(choice, providers, variables)
+        if found.key:
+            self.parts.redactor.learn([found.key], f"model:{found.provider}")
+        return found
+
+    def _said(self, provider: str) -> ModelProvider:
+        from openfang.config.llm import ModelProvider  # noqa: PLC0415 - where it is needed
+
+        return self.parts.config.providers.get(provider) or ModelProvider()
+
+    async def _pace(self, provider: str) -> None:
+        """Wait for one's turn, where the node bounds how often a provider is asked."""
+        most = self._said(provider).requests_per_minute
+        if not most:
+            return
+        quota = Quota(cells_per_minute=most, burst=most)
+        while True:
+            now = self.parts.clock.monotonic()
+            charge = take(self._paces.get(provider), now, 1, quota)
+            self._paces[provider] = charge.tat
+            if not isinstance(charge, Limited):
+                return
+            await anyio.sleep(charge.retry_after or quota.interval)
+
+
+def _provider(said: ModelProvider, choice: Choice, variables: Mapping[str, str]) -> Provider:
+    key = ""
+    if said.api_key is not None:
+        try:
+            key = expand(said.api_key.get_secret_value(), variables)
+        except VariableRefused as refused:
+            raise ModelFailed(
+                f"{choice.provider} needs a key: {refused.message}.",
+                trouble=Trouble.NO_KEY,
+                way_out="openfang secrets set, with that name",
+            ) from refused
+    return Provider(
+        api=said.api,
+        base_url=said.base_url or "",
+        api_key_env=said.api_key_env or "",
+        api_key=key,
+        allow_private=said.allow_private,
+    )
+
+
+def _imported() -> tuple[type, type[Library]]:
+    """Import what speaks with providers: seconds, beside the loop."""
+    from openfang.agents.models.adapter import Library  # noqa: PLC0415 - as above
+    from openfang.host.http import HttpClient  # noqa: PLC0415 - as above
+
+    return HttpClient, Library
