@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.agents import Image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +19,15 @@ BLOB: Final = "blob"
 _MOST_SHOWN: Final = 20_000
 _MOST_ENCODED: Final = _MOST_SHOWN // 3 * 4
 _NO_NAME: Final = "a file"
+_MOST_PICTURES: Final = 8
+_MOST_OF_ONE: Final = 5_000_000
+_BEGINNINGS: Final = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
+"""What a model can be shown, and how such a file begins."""
 
 
 def whole(parts: Iterable[Part], blob: Callable[[str], bytes | None]) -> Iterator[Part]:
@@ -33,6 +45,25 @@ def in_words(text: str, parts: Iterable[Part]) -> str:
     """Add what a model should know of the parts that are no text."""
     beside = (_words(part) for part in parts if part.get("type") in {"file", "data"})
     return "\n\n".join(filter(None, (text, *beside)))
+
+
+def pictures(parts: Iterable[Part]) -> Iterator[Image]:
+    """Find what a model can be shown: the first few that are what they say, and not too large."""
+    files = (part for part in parts if part.get("type") == "file")
+    return islice(filter(None, map(_picture, files)), _MOST_PICTURES)
+
+
+def _picture(part: Mapping[str, Any]) -> Image | None:
+    kind = str(part.get("mime_type") or "").partition(";")[0].strip().lower()
+    encoded = part.get("data")
+    begins = _BEGINNINGS.get(kind)
+    if begins is None or not isinstance(encoded, str) or len(encoded) * 3 // 4 > _MOST_OF_ONE:
+        return None
+    try:
+        data = b64decode(encoded, validate=True)
+    except ValueError:
+        return None
+    return Image(media_type=kind, data=data) if data.startswith(begins) else None
 
 
 def _words(part: Mapping[str, Any]) -> str:

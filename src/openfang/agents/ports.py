@@ -129,6 +129,7 @@ class Around:
     tools: Callable[[Caller], Sequence[Tool]]
     bind: Callable[[Caller, Call], Call]
     model: Callable[[Mind], Model]
+    sees: Callable[[Mind], bool]
     sessions: Sessions
     programs: Programs
     safe: Callable[[Wish], bool]

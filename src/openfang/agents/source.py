@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from openfang.agents.attached import in_words, whole
+from openfang.agents.attached import in_words, pictures, whole
 from openfang.agents.given import MORE, foreign, joined, parted, read_given
 from openfang.agents.history import resumed
 from openfang.agents.origin import write_origin
@@ -52,7 +52,7 @@ _SCHEMA: Final[dict[str, Any]] = {
             "type": "array",
             "items": {"type": "object"},
             "maxItems": 1000,
-            "description": "What comes with the message, for an agent that is a program.",
+            "description": "What comes with the message, such as files.",
         },
         "metadata": {"type": "object", "description": "Anything else that it is told."},
     },
@@ -186,21 +186,22 @@ class AgentSource:
         given = read_given(call.arguments, partial(around.blob, call))
         most = given.looked_at(spec.history)
         opened = await around.sessions.open(spec.place, call.caller.id, session, most=most)
-        said = [Message(speaker=Speaker.USER, text=self._told(call))]
+        said = [self._message(call)]
         if given.history is not None:
             labels = opened.labels | foreign(given.history, opened.history)
             before, said = parted(joined(given.history, opened.history), said[0], given.history)
             opened = replace(opened, history=before, labels=labels)
         return Turn(self, spec, around, admitted, opened, new_id("run"), said[:1], given), said
 
-    def _told(self, call: Call) -> str:
+    def _message(self, call: Call) -> Message:
         """What is said to the agent: a model reads all of it, a program gets the rest beside."""
-        text = str(call.arguments["message"])
-        is_model = isinstance(self.spec.does, Mind)
-        if not is_model:
-            return text
+        text, does = str(call.arguments["message"]), self.spec.does
+        if not isinstance(does, Mind):
+            return Message(speaker=Speaker.USER, text=text)
         blob = partial(self._around.blob, call)
-        return in_words(text, whole(call.arguments.get("parts", ()), blob))
+        parts = list(whole(call.arguments.get("parts", ()), blob))
+        images = tuple(pictures(parts)) if self._around.sees(does) else ()
+        return Message(speaker=Speaker.USER, text=in_words(text, parts), images=images)
 
     async def _resumed(self, admitted: Admitted, before: Interrupted) -> Result:
         """Go on with a run of a process that is gone, without repeating what it had finished."""

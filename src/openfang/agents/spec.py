@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.agents.loop import Budget
 from openfang.agents.models.providers import Choice
+from openfang.agents.models.routed import NO_ROUTES, Routes
 from openfang.core.calls import Caller, Grants, Mode
 from openfang.core.ids import Kind, tool_id
 from openfang.policy.grants import meet
@@ -52,6 +53,7 @@ class Mind:
 
     choice: Choice = NO_CHOICE
     fallbacks: tuple[Choice, ...] = ()
+    routes: Routes = NO_ROUTES
     seconds: float = 120.0
     system: str = ""
     max_tokens: int = 4096

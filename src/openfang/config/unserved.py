@@ -25,7 +25,7 @@ UNSERVED: Final = frozenset(
         *("capabilities.paths", "limits.agent_calls", "limits.plugin_timeout_secs"),
         "resources.max_network_bytes_per_hour",
         *("resources.max_cost_per_day_usd", "resources.max_cost_per_month_usd"),
-        *("autonomous", "routing"),
+        "autonomous",
         *("safety.max_loop_ticks", "safety.max_token_usage", "safety.repetitive_fail_threshold"),
         *("safety.frustration_threshold", "safety.error_window_size"),
         "safety.error_rate_threshold",

@@ -78,16 +78,15 @@ class Library:
 
     async def sees(self, endpoint: Endpoint) -> bool:
         """Whether a model can be shown pictures, as far as is known."""
-        model = await self._model(endpoint)
-        return bool(model.profile.get("supports_image_input", True))
+        return _sees(await self._model(endpoint))
 
     async def answer(self, endpoint: Endpoint, prompt: Prompt) -> AsyncGenerator[Said]:
         """Ask one model once; `ModelFailed` if it does not answer."""
         model = await self._model(endpoint)
-        history, parameters = list(_history(prompt)), _parameters(prompt)
+        history = list(_history(prompt, sees=_sees(model)))
         stream, failure = None, None
         try:
-            opened = model.request_stream(history, _settings(endpoint, prompt), parameters)
+            opened = model.request_stream(history, _settings(endpoint, prompt), _parameters(prompt))
             async with opened as stream:
                 async for event in stream:
                     if text := _words(event):
@@ -202,7 +201,7 @@ def _sendable(name: str) -> str:
     return _UNSENDABLE.sub("_", name)[:64] or "_"
 
 
-def _history(prompt: Prompt) -> Iterator[ai.ModelMessage]:
+def _history(prompt: Prompt, *, sees: bool) -> Iterator[ai.ModelMessage]:
     """Write the conversation; what comes in between two answers is one request."""
     names: dict[str, str] = {}
     asked: list[ai.ModelRequestPart] = []
@@ -210,7 +209,7 @@ def _history(prompt: Prompt) -> Iterator[ai.ModelMessage]:
     for number, message in enumerate(prompt.messages):
         match message.speaker:
             case Speaker.USER:
-                asked.append(_said(message, shown=number == last))
+                asked.append(_said(message, shown=sees and number == last))
             case Speaker.TOOL:
                 asked.append(_result(message, names))
             case Speaker.AGENT:
@@ -222,6 +221,10 @@ def _history(prompt: Prompt) -> Iterator[ai.ModelMessage]:
                     yield ai.ModelResponse(parts=parts)
     if asked:
         yield ai.ModelRequest(parts=asked)
+
+
+def _sees(model: Model) -> bool:
+    return bool(model.profile.get("supports_image_input", True))
 
 
 def _speaks(message: Message) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +24,10 @@ from openfang.agents.models.providers import (
 )
 from openfang.agents.models.reading import Reading
 from openfang.agents.models.remote import Remote
+from openfang.agents.models.routed import NO_ROUTES, Routed, Routes
+from openfang.agents.spec import Mind
 from openfang.core.agents import Image, Message, Prompt, Speaker, Words
-from openfang.core.errors import OpenFangError
+from openfang.core.errors import SourceFailed
 from openfang.guard.rate import Limited, Quota, take
 from openfang.safety.environment import VariableRefused, expand
 
@@ -33,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openfang.agents.models.adapter import Library
-    from openfang.agents.spec import Mind
     from openfang.app.parts import Parts
     from openfang.config.llm import ModelProvider
+    from openfang.config.manifest_models import Manifest
+    from openfang.config.manifest_parts import FallbackModel, Routing
+    from openfang.config.manifest_parts import Model as ManifestModel
     from openfang.core.agents import Model
 
 _log = logging.getLogger("openfang.agents")
@@ -86,22 +90,40 @@ class Minds:
 
     def model(self, mind: Mind) -> Model:
         """Give what an agent thinks with, and what stands in for it."""
-        models = [self._one(choice, mind.seconds) for choice in (mind.choice, *mind.fallbacks)]
-        return Fallback(models) if len(models) > 1 else models[0]
+        own = (
+            self._routed(mind) if mind.routes != NO_ROUTES else self._one(mind.choice, mind.seconds)
+        )
+        others = [self._one(choice, mind.seconds) for choice in mind.fallbacks]
+        return Fallback([own, *others]) if others else own
+
+    def may_see(self, mind: Mind) -> bool:
+        """Whether pictures are of any use to it: the planner reads words."""
+        return not is_planner(mind.choice, self.default)
 
     async def see(self, mind: Mind, image: Image, question: str) -> str | None:
         """Ask a model about a picture; None if it is not one that can be shown any."""
-        if is_planner(mind.choice, self.default):
+        if not self.may_see(mind):
             return None
         try:
-            if not await self._remote(settled(mind.choice, self.default)).sees():
-                return None
+            return await self._seen(mind, image, question)
         except ModelFailed as failure:
-            raise OpenFangError(failure.message, way_out=failure.way_out) from failure
+            _log.warning("A picture was not seen: %s", failure.detail or failure.message)
+            raise SourceFailed(failure.message, way_out=failure.way_out) from failure
+
+    async def _seen(self, mind: Mind, image: Image, question: str) -> str | None:
+        if not await self._remote(settled(mind.choice, self.default)).sees():
+            return None
         asked = Message(speaker=Speaker.USER, text=question, images=(image,))
         prompt = Prompt(messages=(asked,), max_tokens=mind.max_tokens, temperature=mind.temperature)
         said = [one async for one in self._one(mind.choice, mind.seconds).answer(prompt)]
         return "".join(one.text for one in said if isinstance(one, Words))
+
+    def _routed(self, mind: Mind) -> Model:
+        def model(name: str) -> Model:
+            choice = replace(mind.choice, model=name) if name else mind.choice
+            return self._one(choice, mind.seconds)
+
+        return Routed(mind.routes, model)
 
     def _one(self, choice: Choice, seconds: float) -> Model:
         if is_planner(choice, self.default):
@@ -110,8 +132,8 @@ class Minds:
             return PlannerModel()
         wanted = settled(choice, self.default)
         retries = self._said(wanted.provider).retries
-        patient = Patient(model=self._remote(wanted), retries=retries, seconds=seconds)
-        return Reading(patient)
+        read = Reading(self._remote(wanted))
+        return Patient(model=read, retries=retries, seconds=seconds)
 
     def _remote(self, choice: Choice) -> Remote:
         return Remote(
@@ -157,6 +179,42 @@ class Minds:
             if not isinstance(charge, Limited):
                 return
             await anyio.sleep(charge.retry_after or quota.interval)
+
+
+def mind_of(manifest: Manifest) -> Mind:
+    """Read from a manifest what its agent thinks with."""
+    model = manifest.model
+    return Mind(
+        choice=_choice(model),
+        fallbacks=tuple(map(_choice, manifest.fallback_models)),
+        routes=_routes(manifest.routing),
+        seconds=manifest.limits.model_timeout_secs,
+        system=model.system_prompt,
+        max_tokens=model.max_tokens,
+        temperature=model.temperature,
+        window=model.context_window,
+    )
+
+
+def _routes(routing: Routing | None) -> Routes:
+    if routing is None:
+        return NO_ROUTES
+    return Routes(
+        simple=routing.simple_model or "",
+        medium=routing.medium_model or "",
+        long=routing.complex_model or "",
+        short_below=routing.simple_threshold,
+        long_from=routing.complex_threshold,
+    )
+
+
+def _choice(model: ManifestModel | FallbackModel) -> Choice:
+    return Choice(
+        provider=model.provider,
+        model=model.model,
+        api_key_env=model.api_key_env or "",
+        base_url=model.base_url or "",
+    )
 
 
 def _provider(said: ModelProvider, choice: Choice, variables: Mapping[str, str]) -> Provider:

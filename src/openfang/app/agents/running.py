@@ -13,7 +13,6 @@ import anyio
 from anyio import to_thread
 
 from openfang.agents.loop import Budget
-from openfang.agents.models.providers import Choice
 from openfang.agents.ports import Around
 from openfang.agents.sessions import StoredSessions
 from openfang.agents.source import AgentSource
@@ -22,7 +21,7 @@ from openfang.agents.takes import untaken
 from openfang.app.a2a.operations import operate
 from openfang.app.agents.cards import card, open_card
 from openfang.app.agents.guests import Guests, memory_space
-from openfang.app.agents.minds import Minds
+from openfang.app.agents.minds import Minds, mind_of
 from openfang.app.agents.programs import LaterPrograms
 from openfang.app.agents.resuming import Resuming
 from openfang.app.clients import client_known
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.agents import Agents as AgentsConfig
     from openfang.config.manifest_models import Manifest
-    from openfang.config.manifest_parts import FallbackModel
-    from openfang.config.manifest_parts import Model as ManifestModel
     from openfang.config.problems import Problem
     from openfang.core.calls import Call, Caller
     from openfang.core.tools import Tool
@@ -225,6 +222,7 @@ class Agents:
             tools=self._tools,
             bind=self._bound,
             model=self.minds.model,
+            sees=self.minds.may_see,
             sessions=self.sessions,
             programs=self.programs,
             safe=self.resuming.is_safe,
@@ -299,16 +297,7 @@ class Agents:
     def _does(self, manifest: Manifest) -> Mind | Program:
         kind, _, path = manifest.module.partition(":")
         if kind == "builtin":
-            model = manifest.model
-            return Mind(
-                choice=_choice(model),
-                fallbacks=tuple(map(_choice, manifest.fallback_models)),
-                seconds=manifest.limits.model_timeout_secs,
-                system=model.system_prompt,
-                max_tokens=model.max_tokens,
-                temperature=model.temperature,
-                window=model.context_window,
-            )
+            return mind_of(manifest)
         file, _, function = path.partition(":")
         return Program(
             file=self._folder / manifest.name / file,
@@ -342,15 +331,6 @@ def _ended(asker: str) -> Excess:
         rule="context.asker",
         message=f"the key of {asker}, who asked for this, is no longer in force",
         way_out="send the message again with a key that is: openfang keys list",
-    )
-
-
-def _choice(model: ManifestModel | FallbackModel) -> Choice:
-    return Choice(
-        provider=model.provider,
-        model=model.model,
-        api_key_env=model.api_key_env or "",
-        base_url=model.base_url or "",
     )
 
 
