@@ -18,6 +18,7 @@ SOURCE = "tests/sources/mcp/test_source.py::"
 OFFERING = "tests/app/offering/"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
+MODELS = "tests/agents/models/test_providers.py::"
 TOPICS = frozenset(
     {
         "nodes",
@@ -110,6 +111,17 @@ BEHAVIOUR: dict[str, str] = {
         for key, test in _OAUTH_KEYS.items()
     },
     "mcp_servers[].transport.oauth.redirect_port": "tests/cli/test_login.py::test_a_sign_in_comes_back_to_the_port_that_the_operator_says",
+    "default_model.provider": f"{MODELS}test_the_nodes_own_model_is_that_of_agents_that_name_none",
+    "default_model.model": f"{MODELS}test_the_nodes_own_model_is_that_of_agents_that_name_none",
+    "default_model.api_key_env": f"{MODELS}test_the_node_may_name_address_and_key_of_its_model_itself",
+    "default_model.base_url": f"{MODELS}test_the_node_may_name_address_and_key_of_its_model_itself",
+    "providers.NAME.api": f"{MODELS}test_the_node_may_name_address_and_key_of_its_model_itself",
+    "providers.NAME.base_url": f"{MODELS}test_an_address_of_the_node_does_not_get_the_usual_key_of_another",
+    "providers.NAME.api_key_env": f"{MODELS}test_an_address_of_the_node_does_not_get_the_usual_key_of_another",
+    "providers.NAME.api_key": f"{MODELS}test_the_nodes_own_model_is_that_of_agents_that_name_none",
+    "providers.NAME.allow_private": f"{MODELS}test_an_address_of_this_machine_is_reached_only_if_the_node_says_so",
+    "providers.NAME.retries": "tests/agents/models/test_steps.py::test_retries_are_bounded",
+    "providers.NAME.requests_per_minute": f"{MODELS}test_a_provider_is_asked_no_more_often_than_the_node_says",
     "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
     "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
     **{

@@ -10,9 +10,8 @@ from tests.config import manifest_behaviour
 from tests.config.test_manifest_schema import PAGE
 from tests.config.test_manifests import put
 
-from openfang.app.agents.cards import PLANNER
 from openfang.config.manifests import check_manifests, doubtful, settings
-from openfang.config.unserved import PROVIDERS, UNSERVED
+from openfang.config.unserved import UNSERVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +38,7 @@ def test_a_manifest_that_says_nothing_in_vain_gets_no_warning(home: Path) -> Non
         ('priority = "high"', "priority"),
         ('[capabilities]\npaths = ["/srv"]', "capabilities.paths"),
         ("[limits]\nagent_calls = 3", "limits.agent_calls"),
-        ("[limits]\nmodel_timeout_secs = 3", "limits.model_timeout_secs"),
+        ("[limits]\nplugin_timeout_secs = 3", "limits.plugin_timeout_secs"),
         ("[safety]\nmax_token_usage = 3", "safety.max_token_usage"),
         ("[resources]\nmax_cost_per_day_usd = 1", "resources.max_cost_per_day_usd"),
         ("[autonomous]", "autonomous"),
@@ -57,10 +56,13 @@ def test_the_same_holds_for_agent_json(home: Path) -> None:
     assert doubt.key == "safety.max_loop_ticks"
 
 
-def test_a_provider_that_is_not_served_is_said(home: Path) -> None:
-    (doubt,) = said(home, '[model]\nprovider = "anthropic"\nmodel = "claude"')
-    assert "model.provider: anthropic is not served by this version" in doubt
-    assert PROVIDERS == PLANNER
+def test_a_provider_that_nobody_says_where_to_find_is_said(home: Path) -> None:
+    acme = '[model]\nprovider = "acme"\nmodel = "m"\n'
+    (doubt,) = said(home, acme)
+    assert "model.provider: nobody says where acme is: [providers.acme]" in doubt
+    assert said(home, '[model]\nprovider = "anthropic"\nmodel = "claude"') == []
+    assert said(home, f'{acme}base_url = "https://acme.example/v1"') == []
+    assert doubtful(home, (), (), ("acme",)) == ()
 
 
 def test_a_server_that_is_not_configured_grants_nothing(home: Path) -> None:
