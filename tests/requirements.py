@@ -416,7 +416,6 @@ REQUIREMENTS = (
         "C6.5",
         "Models: OpenAI-compatible, Anthropic, Gemini, Ollama and others through one "
         "library; an embedded default that needs no key and no network.",
-        open="models of providers",
     ),
     Requirement(
         "C6.6",

@@ -23,4 +23,4 @@ def test_every_provider_stands_in_the_page_with_its_keys() -> None:
         if name != "provider"
     }
     known = {name: set(preset.keys) for name, preset in PRESETS.items()}
-    assert told == known | dict.fromkeys(PLANNER, set[str]())
+    assert told == known | {key: set[str]() for key in PLANNER}
