@@ -23,13 +23,14 @@ from bench import (
     log,
     mcp,
     memory,
+    models,
     path,
     planner,
     serving,
 )
 
 PARTS = (
-    *("path", "log", "mcp", "agents", "code", "planner", "memory"),
+    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory"),
     *("daemon", "serving", "a2a", "openai", "cli"),
 )
 
@@ -40,6 +41,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "log": log,
         "mcp": mcp,
         "agents": agents,
+        "models": models,
         "code": code_agents,
         "planner": planner,
         "memory": memory,

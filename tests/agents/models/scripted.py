@@ -76,6 +76,7 @@ class Garbage:
     body: bytes = b"<html>It works!</html>"
     kind: str = "text/html"
     status: int = 200
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, speak: Any, asked: Asked, number: int, answer: Says | Fails | Garbage
     ) -> None:
         if isinstance(answer, Garbage):
-            self._whole(answer.status, answer.kind, answer.body)
+            headers = {"Location": answer.location} if answer.location else {}
+            self._whole(answer.status, answer.kind, answer.body, headers)
         elif isinstance(answer, Fails):
             said = json.dumps(speak.error(answer.status, answer.message, answer.code)).encode()
             headers = {"Retry-After": answer.after} if answer.after else {}

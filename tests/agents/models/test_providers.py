@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from anyio import to_thread
 from tests.agents.models.minds import KEY, REACH, settings, thinker, thinking
-from tests.agents.models.scripted import Fails, Hangs, Says, scripted
+from tests.agents.models.scripted import Fails, Garbage, Hangs, Says, scripted
 from tests.agents.models.test_steps import answered, ask, ended
 from tests.agents.test_guests import PARENT, parent, spawn
 from tests.agents.test_node import put
@@ -185,6 +185,17 @@ async def test_an_address_of_the_manifest_is_reached_with_the_manifests_key(tmp_
 
     assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
     assert "Authorization" not in server.asked[1].headers
+
+
+async def test_a_redirect_takes_neither_key_nor_conversation_along(tmp_path: Path) -> None:
+    with scripted(Says("never")) as other, scripted() as server:
+        moved = f"{other.openai}/chat/completions"
+        server.answers = [Garbage(b"", status=307, location=moved)]
+        thinker(tmp_path)
+        async with thinking(tmp_path, settings(server.openai)) as (app, _):
+            ending, _ = ended(await ask(app))
+
+    assert (ending, other.asked) == ("failed", [])
 
 
 async def test_the_next_model_answers_when_the_one_before_cannot(tmp_path: Path) -> None:

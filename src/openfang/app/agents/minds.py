@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -32,7 +32,7 @@ from openfang.guard.rate import Limited, Quota, take
 from openfang.safety.environment import VariableRefused, expand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from openfang.agents.models.adapter import Library
     from openfang.app.parts import Parts
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from openfang.config.manifest_parts import FallbackModel, Routing
     from openfang.config.manifest_parts import Model as ManifestModel
     from openfang.core.agents import Model
+    from openfang.host.secrets import SecretStore
 
 _log = logging.getLogger("openfang.agents")
 _EXTRA: Final = 'pip install "openfang[agents]"'
@@ -153,8 +154,7 @@ class Minds:
 
     def _found(self, choice: Choice) -> Endpoint:
         """Say how a model is reached, now. Blocks: secrets are files."""
-        store = self.parts.secrets
-        variables = ChainMap(dict(self.environ), {name: store.get(name) for name in store.names()})
+        variables = _Variables(self.environ, self.parts.secrets)
         providers = {choice.provider: _provider(self._said(choice.provider), choice, variables)}
         found = endpoint(choice, providers, variables)
         if found.key:
@@ -179,6 +179,27 @@ class Minds:
             if not isinstance(charge, Limited):
                 return
             await anyio.sleep(charge.retry_after or quota.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables(Mapping[str, str]):
+    """What a name stands for: a variable of ours, else a secret, which is opened when asked for."""
+
+    environ: Mapping[str, str]
+    store: SecretStore
+
+    def __getitem__(self, name: str) -> str:
+        if name in self.environ:
+            return self.environ[name]
+        if name not in self.store.names():
+            raise KeyError(name)
+        return self.store.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({*self.environ, *self.store.names()})
+
+    def __len__(self) -> int:
+        return len({*self.environ, *self.store.names()})
 
 
 def mind_of(manifest: Manifest) -> Mind:
