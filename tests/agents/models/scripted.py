@@ -53,6 +53,8 @@ class Says:
     """Whether the connection is cut in the middle of the last piece."""
     ends: bool = False
     """Whether the stream ends in good order, and yet without an end."""
+    whole: bool = False
+    """Whether it is one JSON object, although a stream was asked for."""
 
     @property
     def pieces(self) -> list[str]:
@@ -177,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
             said = json.dumps(speak.error(answer.status, answer.message, answer.code)).encode()
             headers = {"Retry-After": answer.after} if answer.after else {}
             self._whole(answer.status, "application/json", said, headers)
-        elif speak.streams(asked):
+        elif speak.streams(asked) and not answer.whole:
             self._stream(list(speak.events(answer, number)), cut=answer.dies)
         else:
             whole = json.dumps(speak.whole(answer, number)).encode()

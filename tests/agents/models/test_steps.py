@@ -223,8 +223,23 @@ async def test_a_stream_that_dies_after_words_ends_the_run_with_a_reason(
     "garbage", [Garbage(), Garbage(b"{}", "application/json"), Garbage(b"\xff\x00", "text/plain")]
 )
 async def test_garbage_is_a_reason(tmp_path: Path, garbage: Garbage) -> None:
-    _, result = await answered(tmp_path, garbage)
+    _, result = await answered(tmp_path, garbage, garbage)
     assert ended(result) == ("failed", "I stopped: openai answered with what nobody understands.")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_who_cannot_answer_piece_by_piece_is_asked_for_the_whole(
+    tmp_path: Path, provider: str
+) -> None:
+    script = [
+        Says("", [WRITE], whole=True),
+        Says("", [WRITE]),
+        Says("done", whole=True),
+        Says("done"),
+    ]
+    server, result = await answered(tmp_path, *script, provider=provider)
+    assert (ended(result), len(server.asked)) == (("answered", "done"), 4)
+    assert [bool(one.body.get("stream")) for one in server.asked] == [True, False] * 2
 
 
 async def test_a_model_that_never_stops_calling_is_stopped(tmp_path: Path) -> None:

@@ -27,22 +27,23 @@ from pydantic_ai.exceptions import (
     ModelUnavailableError,
     UserError,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from openfang.agents.models.failures import ModelFailed, Trouble
+from openfang.agents.models.reasons import by_status, failed, refused_by_us
 from openfang.agents.models.wire import Wire
 from openfang.agents.models.wishes import Heard, wishes
 from openfang.core.agents import Speaker, Spent, Stop, Usage, Wanted, Words
 from openfang.core.errors import OpenFangError
 from openfang.host.bridged import Bounds
 from openfang.host.httpx2_bridge import bridged2
-from openfang.safety.urls import AddressRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from openfang.agents.models.providers import Endpoint
     from openfang.core.agents import Message, Prompt, Said
@@ -54,14 +55,6 @@ warnings.filterwarnings("ignore", message="Sampling parameters", category=UserWa
 _SECONDS: Final = 600.0
 _BYTES: Final = 4_000_000
 _MOST_MODELS: Final = 64
-_LONGEST_DETAIL: Final = 500
-_LATER: Final = (408, 409, 425)
-_ERROR: Final = 500
-_WINDOW = re.compile(
-    r"context.{0,12}(length|window|size)|prompt is too long|too many (input )?tokens|"
-    r"maximum.{0,20}tokens",
-    re.IGNORECASE,
-)
 _UNSENDABLE = re.compile(r"[^A-Za-z0-9_-]")
 _LOST: Final = Trouble.LOST, "could not be reached, or broke off"
 _GARBAGE: Final = Trouble.GARBAGE, "answered with what nobody understands"
@@ -82,23 +75,25 @@ class Library:
 
     async def answer(self, endpoint: Endpoint, prompt: Prompt) -> AsyncGenerator[Said]:
         """Ask one model once; `ModelFailed` if it does not answer."""
-        model = await self._model(endpoint)
-        history = list(_history(prompt, sees=_sees(model)))
-        stream, failure = None, None
+        asked = _Asked(await self._model(endpoint), endpoint, prompt)
+        stream, failure, told = None, None, False
         try:
-            opened = model.request_stream(history, _settings(endpoint, prompt), _parameters(prompt))
-            async with opened as stream:
+            async with asked.opened() as stream:
                 async for event in stream:
                     if text := _words(event):
+                        told = True
                         yield Words(text)
         except Exception as error:  # noqa: BLE001 - of a library, and of whoever answers it
             failure = _failure(error, endpoint)
-        if failure is not None:
+        if failure is None and stream is not None:
+            rest = _rest(stream.get(), endpoint, prompt)
+        elif told or failure is None or failure.trouble is not Trouble.GARBAGE:
             if stream is not None and stream.usage.output_tokens:
                 yield Spent(_usage(stream.get(), endpoint))
-            raise failure
-        assert stream is not None  # noqa: S101 - it was read to its end
-        for said in _rest(stream.get(), endpoint, prompt):
+            raise failure or failed(endpoint, *_LOST)
+        else:  # perhaps it cannot answer piece by piece
+            rest = await asked.whole()
+        for said in rest:
             yield said
 
     async def _model(self, endpoint: Endpoint) -> Model:
@@ -109,6 +104,32 @@ class Library:
                 self._models.pop(next(iter(self._models)))
             self._models[endpoint] = found
         return found
+
+
+class _Asked:
+    """One request, in either of two ways: piece by piece, or as a whole."""
+
+    def __init__(self, model: Model, endpoint: Endpoint, prompt: Prompt) -> None:
+        self._model = model
+        self._endpoint = endpoint
+        self._prompt = prompt
+        self._request = (
+            list(_history(prompt, sees=_sees(model))),
+            _settings(endpoint, prompt),
+            _parameters(prompt),
+        )
+
+    def opened(self) -> AbstractAsyncContextManager[StreamedResponse]:
+        return self._model.request_stream(*self._request)
+
+    async def whole(self) -> list[Said]:
+        """Ask without a stream."""
+        try:
+            response = await self._model.request(*self._request)
+        except Exception as error:
+            raise _failure(error, self._endpoint) from error
+        words = [Words(text)] if (text := _text(response)) else []
+        return [*words, *_rest(response, self._endpoint, self._prompt)]
 
 
 def _built(endpoint: Endpoint, http: HttpClient) -> Model:
@@ -123,7 +144,7 @@ def _built(endpoint: Endpoint, http: HttpClient) -> Model:
             detail=str(error),
         ) from error
     except UserError as error:
-        raise _failed(endpoint, Trouble.REJECTED, "cannot be asked", error) from error
+        raise failed(endpoint, Trouble.REJECTED, "cannot be asked", error) from error
 
 
 def _client(endpoint: Endpoint, wire: Wire) -> Model:
@@ -278,9 +299,9 @@ def _rest(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> Ite
     wanted = list(_wanted(response, endpoint, prompt))
     stop = _stop(response)
     if response.finish_reason is None and not details.get("finish_reason"):
-        raise _failed(endpoint, Trouble.LOST, "broke off in the middle of its answer")
+        raise failed(endpoint, Trouble.LOST, "broke off in the middle of its answer")
     if stop is Stop.DONE and not wanted and not _text(response):
-        raise _failed(endpoint, Trouble.LOST, "answered with nothing")
+        raise failed(endpoint, Trouble.LOST, "answered with nothing")
     yield from wanted
     yield Spent(_usage(response, endpoint), stop)
 
@@ -298,7 +319,7 @@ def _wanted(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> S
     try:
         return [Wanted(wish) for wish in wishes(heard, prompt)]
     except ValueError as error:
-        raise _failed(endpoint, Trouble.GARBAGE, str(error)) from error
+        raise failed(endpoint, Trouble.GARBAGE, str(error)) from error
 
 
 def _stop(response: ai.ModelResponse) -> Stop:
@@ -336,14 +357,14 @@ def _failure(error: Exception, endpoint: Endpoint) -> ModelFailed:
     """Say what happened, in our words; what others said is for the log."""
     if isinstance(error, ModelFailed):
         return error
-    if (refused := _refused_by_us(error)) is not None:
+    if (refused := refused_by_us(error)) is not None:
         return ModelFailed(
             f"{endpoint.provider} may not be reached: {refused.message}.",
             trouble=Trouble.ADDRESS,
             way_out=f"[providers.{endpoint.provider}] allow_private, if that is meant",
         )
     trouble, words = _trouble(error)
-    return _failed(endpoint, trouble, words, error)
+    return failed(endpoint, trouble, words, error)
 
 
 def _trouble(error: Exception) -> tuple[Trouble, str]:  # noqa: PLR0911 - a table
@@ -361,57 +382,10 @@ def _trouble(error: Exception) -> tuple[Trouble, str]:  # noqa: PLR0911 - a tabl
         case ModelServerError() | ModelUnavailableError():
             return Trouble.BUSY, "has an error of its own"
         case ModelHTTPError(status_code=status):
-            return _by_status(status, str(error))
+            return by_status(status, str(error))
         case ModelRequestRejectedError() | UserError():
             return Trouble.REJECTED, "did not take the request"
         case ModelAPIError() if not isinstance(error.__cause__, ValueError):
             return _LOST
         case _:
             return _LOST if isinstance(error.__cause__, OpenFangError) else _GARBAGE
-
-
-def _by_status(status: int, said: str) -> tuple[Trouble, str]:
-    if status >= _ERROR or status in _LATER:
-        return Trouble.BUSY, f"has an error of its own ({status})"
-    if _WINDOW.search(said):
-        return Trouble.WINDOW, "cannot read so much at once"
-    return Trouble.REJECTED, f"did not take the request ({status})"
-
-
-def _failed(
-    endpoint: Endpoint, trouble: Trouble, words: str, error: Exception | None = None
-) -> ModelFailed:
-    who = endpoint.provider
-    if trouble in {Trouble.NO_MODEL, Trouble.WINDOW}:
-        who = f"{endpoint.provider}/{endpoint.model}" if trouble is Trouble.WINDOW else who
-        words = f"{words}: {endpoint.model}" if trouble is Trouble.NO_MODEL else words
-    detail = f"{type(error).__name__}: {error}"[:_LONGEST_DETAIL] if error else ""
-    return ModelFailed(
-        f"{who} {words}.",
-        trouble=trouble,
-        way_out=_way_out(endpoint, trouble),
-        detail=detail.replace(endpoint.key, "[key]") if endpoint.key else detail,
-        retry_after=getattr(error, "retry_after", None),
-    )
-
-
-def _way_out(endpoint: Endpoint, trouble: Trouble) -> str:
-    match trouble:
-        case Trouble.WRONG_KEY if endpoint.key:
-            return f"another {endpoint.key_name}: openfang secrets set {endpoint.key_name}"
-        case Trouble.WRONG_KEY:
-            return "api_key_env, beside the base_url"
-        case Trouble.NO_MODEL:
-            return "[model] model"
-        case Trouble.WINDOW:
-            return "a smaller [model] context_window"
-        case Trouble.RATE:
-            return "a moment later, or [[fallback_models]]"
-        case _:
-            return ""
-
-
-def _refused_by_us(error: BaseException | None) -> AddressRefused | None:
-    while error is not None and not isinstance(error, AddressRefused):
-        error = error.__cause__ or error.__context__
-    return error

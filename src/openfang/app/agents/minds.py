@@ -158,7 +158,7 @@ class Minds:
         providers = {choice.provider: _provider(self._said(choice.provider), choice, variables)}
         found = endpoint(choice, providers, variables)
         if found.key:
-            self.parts.redactor.learn([found.key], f"model:{found.provider}")
+            self.parts.redactor.learn([found.key], f"model:{found.provider}:{found.key_name}")
         return found
 
     def _said(self, provider: str) -> ModelProvider:
