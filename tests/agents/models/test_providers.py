@@ -313,6 +313,10 @@ async def test_a_spawned_agent_thinks_with_what_its_parent_thinks_with(tmp_path:
         async with thinking(tmp_path, config) as (app, agents):
             said = await spawn(app, parent(agents), "child", '[model]\nprovider = "acme"\n')
             result = await app.call("agent:child", message="hi")
+            assert "child" in agents.running
+            put(tmp_path, "parent", f"{own.replace('THE_KEY', 'ANOTHER')}{PARENT}")
+            await agents.load()
+            assert "child" not in agents.running
 
     assert said == "Started child."
     assert result.text == "from the child"

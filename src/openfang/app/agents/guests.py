@@ -85,7 +85,7 @@ class Guests:
             if name not in self.known:
                 continue
             above = self._parent(spec)
-            if above is None or wire_name(name) in taken or exceeding(spec.grants, above.grants):
+            if above is None or wire_name(name) in taken or _has_more(spec, above):
                 for one in (name, *self._below(name)):
                     self._drop(one)
             else:
@@ -166,8 +166,7 @@ class Guests:
 
         An address of its own choosing could be sent any key of ours.
         """
-        own = above.spec.does if above.spec else None
-        parents = (own.choice, *own.fallbacks) if isinstance(own, Mind) else ()
+        parents = _choices(above.spec)
         held = [self._held(one, parents) for one in (mind.choice, *mind.fallbacks)]
         return replace(mind, choice=held[0], fallbacks=tuple(held[1:]))
 
@@ -232,6 +231,18 @@ def _bounded(spec: AgentSpec, above: Above) -> AgentSpec:
         budget=budget,
         shares_memory=False,
     )
+
+
+def _has_more(spec: AgentSpec, above: Above) -> bool:
+    """Whether it has a grant, or an address or a key of a model, that its parent has no longer."""
+    lent = {replace(one, model="") for one in _choices(spec) if one.base_url or one.api_key_env}
+    theirs = {replace(one, model="") for one in _choices(above.spec)}
+    return bool(exceeding(spec.grants, above.grants)) or not lent <= theirs
+
+
+def _choices(spec: AgentSpec | None) -> tuple[Choice, ...]:
+    mind = spec.does if spec else None
+    return (mind.choice, *mind.fallbacks) if isinstance(mind, Mind) else ()
 
 
 def _of_an_agent(spec: AgentSpec) -> Above:
