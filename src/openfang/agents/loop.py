@@ -141,12 +141,8 @@ class Run:
             return ending
         await self._finish_calls()
         for left in range(self.budget.rounds, -1, -1):
-            try:
-                message = await self._ask()
-            except ModelFailed as failure:
-                self._why = f"I stopped: {failure.reason}"
-                return Ending.FAILED
-            except _ModelBroke:
+            message = await self._said()
+            if message is None:
                 return Ending.FAILED
             if not message.wishes:
                 return _STOPS[self._stop]
@@ -169,6 +165,16 @@ class Run:
             return Ending.TOKENS
         if budget.cost_usd and used.cost_usd >= budget.cost_usd:
             return Ending.COST
+        return None
+
+    async def _said(self) -> Message | None:
+        """Let the model speak; None if it does not, for a reason that may be known."""
+        try:
+            return await self._ask()
+        except ModelFailed as failure:
+            self._why = f"I stopped: {failure.reason}"
+        except _ModelBroke:
+            pass
         return None
 
     async def _ask(self) -> Message:
