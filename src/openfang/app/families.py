@@ -82,8 +82,8 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         check_reached(parts, caller, name)
 
     async def see(call: Call, image: bytes, media_type: str, question: str) -> str | None:
-        del call, image, media_type, question
-        return None
+        agents = parts.agents
+        return await agents.see(call, image, media_type, question) if agents else None
 
     elsewhere = A2aLimits(
         enabled=parts.config.a2a.enabled, allow_private=tools.web_fetch.allow_private

@@ -5,9 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+import PIL.Image
 import pytest
 from tests.agents.models.minds import settings, thinker, thinking
-from tests.agents.models.scripted import Fails, Says, scripted
+from tests.agents.models.scripted import Fails, Says, Want, scripted
 from tests.agents.models.test_steps import MODELS, ask, ended
 from tests.agents.test_node import ASSISTANT, put
 
@@ -71,6 +72,25 @@ def test_pictures_are_kept_with_their_turn_up_to_a_bound() -> None:
     large = Image(media_type="image/png", data=PNG * 200_000)
     kept = sessions.written(Message(speaker=Speaker.USER, text="look", images=(large,)))
     assert sessions._message("user", kept) == Message(speaker=Speaker.USER, text="look")
+
+
+async def test_an_agent_looks_at_an_image_with_its_own_model(tmp_path: Path) -> None:
+    thinker(tmp_path)
+    manifest = tmp_path / "agents/thinker/agent.toml"
+    manifest.write_text(manifest.read_text().replace('"builtin:file_*"', '"builtin:image_analyze"'))
+    place = tmp_path / "workspaces/agent-thinker"
+    place.mkdir(parents=True)
+    PIL.Image.new("RGB", (3, 2), "red").save(place / "a.png")
+    look = Want(tool="image_analyze", arguments={"path": "a.png", "prompt": "which colour?"})
+    with scripted(Says("", [look]), Says("red, I see"), Says("It is red.")) as server:
+        async with thinking(tmp_path, settings(server.openai)) as (app, _):
+            result = await ask(app)
+
+    assert ended(result) == ("answered", "It is red.")
+    _, seen, last = server.asked
+    assert seen.messages[0]["content"][0]["text"] == "which colour?"
+    assert seen.messages[0]["content"][1]["type"] == "image_url"
+    assert "red, I see" in last.messages[-1]["content"]
 
 
 async def test_a_tool_can_ask_the_agents_own_model_about_a_picture(tmp_path: Path) -> None:
