@@ -140,7 +140,10 @@ def same(told: Any, answered: Any) -> bool:
 
 @pytest.mark.parametrize(
     "name",
-    ["mcp.md", "http.md", "agents.md", "a2a.md", "openai.md", "operations.md", "backup.md"],
+    [
+        *("mcp.md", "http.md", "agents.md", "a2a.md", "openai.md", "schedules.md"),
+        *("operations.md", "backup.md"),
+    ],
 )
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:
     page = typed(name)

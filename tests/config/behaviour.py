@@ -16,6 +16,7 @@ API = "tests/edges/api/"
 SERVERS = "tests/app/test_server_settings.py::"
 SOURCE = "tests/sources/mcp/test_source.py::"
 OFFERING = "tests/app/offering/"
+SCHEDULES = "tests/app/schedules/test_schedules.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 MODELS = "tests/agents/models/test_providers.py::"
@@ -122,6 +123,11 @@ BEHAVIOUR: dict[str, str] = {
     "providers.NAME.allow_private": f"{MODELS}test_an_address_of_this_machine_is_reached_only_if_the_node_says_so",
     "providers.NAME.retries": "tests/agents/models/test_steps.py::test_retries_are_bounded",
     "providers.NAME.requests_per_minute": f"{MODELS}test_a_provider_is_asked_no_more_often_than_the_node_says",
+    "schedules.timezone": f"{SCHEDULES}test_the_node_has_a_time_zone_for_those_that_name_none",
+    "schedules.missed": f"{SCHEDULES}test_of_runs_that_were_missed_one_is_made_up_for_or_none",
+    "schedules.min_interval_secs": f"{SCHEDULES}test_the_operator_says_how_far_apart_runs_are",
+    "schedules.max_per_caller": f"{SCHEDULES}test_there_are_bounds_on_how_many_how_often_and_for_whom",
+    "schedules.max_total": f"{SCHEDULES}test_there_are_bounds_on_how_many_how_often_and_for_whom",
     "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
     "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
     **{

@@ -14,6 +14,7 @@ TURNS = "tests/agents/test_turns.py::"
 CLOSED = f"{BOUNDS}test_a_path_that_is_denied_stays_closed_to_every_tool_of_files"
 MODELS = "tests/agents/models/test_providers.py::"
 STEPS = "tests/agents/models/test_steps.py::"
+SCHEDULES = "tests/app/schedules/test_schedules.py::"
 OPEN = "open: agents"
 
 TOML: dict[str, str] = {
@@ -27,9 +28,9 @@ TOML: dict[str, str] = {
     "requirements": OPEN,
     "sandbox": f"{BOUNDS}test_a_program_is_not_started_without_its_sandbox_unless_its_manifest_says_so",
     "tags": OPEN,
-    "schedule.periodic.cron": OPEN,
+    "schedule.periodic.cron": f"{SCHEDULES}test_a_manifest_is_a_schedule_of_the_agents_own",
     "schedule.proactive.conditions": OPEN,
-    "schedule.continuous.check_interval_secs": OPEN,
+    "schedule.continuous.check_interval_secs": f"{SCHEDULES}test_in_its_quiet_hours_an_agent_does_not_start_by_the_clock",
     "priority": OPEN,
     "profile": f"{MANIFESTS}test_a_profile_grants_its_tools_and_what_they_need",
     "skills": TOOLS,
@@ -95,6 +96,12 @@ TOML: dict[str, str] = {
     "routing.complex_model": f"{MODELS}test_the_length_of_what_is_asked_chooses_the_model",
     "routing.simple_threshold": f"{MODELS}test_the_length_of_what_is_asked_chooses_the_model",
     "routing.complex_threshold": f"{MODELS}test_the_length_of_what_is_asked_chooses_the_model",
+    "autonomous.quiet_hours": f"{SCHEDULES}test_in_its_quiet_hours_an_agent_does_not_start_by_the_clock",
+    "routing.simple_model": OPEN,
+    "routing.medium_model": OPEN,
+    "routing.complex_model": OPEN,
+    "routing.simple_threshold": OPEN,
+    "routing.complex_threshold": OPEN,
     "safety.max_loop_ticks": OPEN,
     "safety.max_token_usage": OPEN,
     "safety.repetitive_fail_threshold": OPEN,

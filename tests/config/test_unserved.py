@@ -41,7 +41,7 @@ def test_a_manifest_that_says_nothing_in_vain_gets_no_warning(home: Path) -> Non
         ("[limits]\nplugin_timeout_secs = 3", "limits.plugin_timeout_secs"),
         ("[safety]\nmax_token_usage = 3", "safety.max_token_usage"),
         ("[resources]\nmax_cost_per_day_usd = 1", "resources.max_cost_per_day_usd"),
-        ("[autonomous]", "autonomous"),
+        ("[autonomous]\nmax_restarts = 3", "autonomous.max_restarts"),
     ],
 )
 def test_a_key_that_nobody_acts_on_is_named_with_its_line(home: Path, text: str, key: str) -> None:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The context and the chain of the call that began a run."""
+    """The context and the chain of the call that began a run, over which edge, and for whom."""
 
     context: Context
     chain: Chain
+    edge: str = ""
+    asker: str = ""
 
 
 def write_origin(call: Call) -> str:
@@ -36,6 +38,8 @@ def write_origin(call: Call) -> str:
         "ancestors": chain.ancestors,
         "starry": chain.starry_id,
         "shared": chain.shared,
+        "edge": call.edge,
+        "asker": call.asker,
     }
     return json.dumps(body, separators=(",", ":"))
 
@@ -61,4 +65,6 @@ def read_origin(text: str) -> Origin:
             starry_id=body["starry"],
             shared=body["shared"],
         ),
+        edge=body.get("edge", ""),
+        asker=body.get("asker", ""),
     )

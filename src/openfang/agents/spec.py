@@ -85,6 +85,22 @@ TAKES_ALL = Takes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """What an agent does without being asked: by the clock, and when something happens.
+
+    `quiet` is when it does not start by the clock, as a cron expression.
+    """
+
+    schedule: str = ""
+    message: str = ""
+    events: tuple[str, ...] = ()
+    quiet: str = ""
+
+
+ONLY_ASKED = Acts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """What is known of an agent. Two that are equal are the same.
 
@@ -112,6 +128,7 @@ class AgentSpec:
     life: str = ""
     shares_memory: bool = False
     takes: Takes = TAKES_ALL
+    acts: Acts = ONLY_ASKED
 
     @property
     def place(self) -> str:

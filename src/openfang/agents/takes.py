@@ -20,7 +20,8 @@ _BESIDE = ("parts", "metadata", "history", "instructions", "tools")
 def untaken(spec: AgentSpec, call: Call) -> Deny | None:
     """Say why the agent does not take this message, if it does not."""
     sender, senders = agent_name(call.caller), spec.takes.senders
-    if sender and senders is not None and not matches(senders, sender):
+    own = sender == spec.name  # what it tells itself at a later time
+    if sender and not own and senders is not None and not matches(senders, sender):
         return Deny(
             f"{spec.id} takes no messages from {call.caller.id}",
             "sender_not_taken",

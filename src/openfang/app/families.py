@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.app.a2a.people import check_reached
 from openfang.app.clients import client_known
+from openfang.app.schedules.family import Family
 from openfang.app.variables import expanded
 from openfang.core.errors import HomeError
 from openfang.core.ids import Kind
@@ -21,6 +22,7 @@ from openfang.sources.builtin.files import file_tools
 from openfang.sources.builtin.images import ImageLimits, image_tools
 from openfang.sources.builtin.memory import memory_tools
 from openfang.sources.builtin.places import Service, place_tools
+from openfang.sources.builtin.schedules import schedule_tools
 from openfang.sources.builtin.search import Searching, search_tools
 from openfang.sources.builtin.shell import ShellLimits, shell_tools
 from openfang.sources.builtin.source import BuiltinSource
@@ -113,6 +115,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         place_tools(tools.location.place, _service(tools.location)),
         agent_tools(directory, parts.invoke),
         board_tools(BoardStore(parts.database), parts.writer, board),
+        schedule_tools(Family(parts, parts.schedules)),
         a2a_tools(elsewhere, around_peers(parts), settled),
     )
     return BuiltinSource(families, parts.pipeline.stamper.check)

@@ -23,10 +23,11 @@ from openfang.app.agents.memories import Memories, memories_of
 from openfang.app.agents.roster import agent_body, agents_body
 from openfang.app.agents.sessions import Conversations
 from openfang.app.auth.identify import identify, refuse, require
-from openfang.app.calling import ONE_SHOT, Calling
+from openfang.app.calling import ONE_SHOT
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
+from openfang.app.schedules.people import Scheduling
 from openfang.app.servers.census import health_body, said, server_body, servers_body
 from openfang.app.servers.secrets import Secrets
 from openfang.app.servers.upkeep import Upkeep
@@ -63,7 +64,7 @@ _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Local(Calling):
+class Local(Scheduling):
     """What one caller can do with an open home."""
 
     async def call(

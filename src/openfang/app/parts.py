@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import Lock
 
 from openfang.app.news import News
+from openfang.app.schedules.book import Book
 from openfang.core.events import TOOL_HELD, Record
 from openfang.safety.urls import without_user
 
@@ -90,6 +91,7 @@ class Parts:
     servers: Servers | None = None
     agents: Later | None = None
     peers: Peers | None = None
+    schedules: Book = field(init=False)
     turned_away: Callable[[str], None] = _uncounted
 
     @property
@@ -99,6 +101,9 @@ class Parts:
         if url is not None:
             return without_user(url)
         return self.address or "http://{}:{}".format(*self.config.listen)
+
+    def __post_init__(self) -> None:
+        self.schedules = Book(self)
 
     def invoke(self, call: Call) -> Awaitable[Result]:
         """Take a call through the one path."""

@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
-    "Agents": ("agents", "chat", "sessions", "memory", "board", "a2a"),
+    "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "backup", "restore", "completion"),
 }
@@ -120,6 +120,18 @@ _GROUPS = {
             "search": ("memory:search", "Find it by words, the best first."),
             "show": ("memory:show_memory", "Show what is kept under a key, whole."),
             "forget": ("memory:forget", "Forget what is kept under a key."),
+        },
+    ),
+    "schedules": (
+        "Have agents told something at a later time.",
+        {
+            "list": ("schedules:list_schedules", "List them, with the next run and the last."),
+            "show": ("schedules:show_schedule", "Show one."),
+            "create": ("schedules:create", "Have an agent told something at its time."),
+            "delete": ("schedules:delete", "Delete one."),
+            "pause": ("schedules:pause", "Let one not run until it is resumed."),
+            "resume": ("schedules:resume", "Let one run again."),
+            "run": ("schedules:run", "Let one run now, whenever it is due."),
         },
     ),
     "a2a": (

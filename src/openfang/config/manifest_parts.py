@@ -1,5 +1,7 @@
 """The sections of a manifest: what an agent thinks with, may reach, spends and shows to others."""
 
+from contextlib import suppress
+from datetime import UTC
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
@@ -16,6 +18,7 @@ from openfang.config.fields import (
     Variable,
     meaning,
 )
+from openfang.core.errors import Rejected
 
 MIB = 1024 * 1024
 DEFAULT = "default"
@@ -175,6 +178,29 @@ class Capabilities(Section):
     )
 
 
+def _scheduling(text: str) -> str:
+    from openfang.agents.when import EXAMPLES, read_when  # noqa: PLC0415 - few manifests have one
+
+    try:
+        read_when(text, UTC, 0)
+    except Rejected:
+        raise PydanticCustomError("expected", f"a schedule such as {EXAMPLES[0]}") from None
+    return text
+
+
+def _expression(text: str) -> str:
+    from openfang.agents.when import Cron, read_when  # noqa: PLC0415 - few manifests have one
+
+    with suppress(Rejected):
+        if isinstance(read_when(text, UTC, 0), Cron):
+            return text
+    raise PydanticCustomError("expected", "a cron expression such as * 22-23,0-6 * * *")
+
+
+Scheduling = Annotated[Text, AfterValidator(_scheduling)]
+Expression = Annotated[Text, AfterValidator(_expression)]
+
+
 class Autonomous(Section):
     """An agent that goes on by itself."""
 
@@ -186,8 +212,8 @@ class Autonomous(Section):
     heartbeat_channel: Text | None = Field(
         default=None, description="Where signs of life are sent."
     )
-    quiet_hours: Text | None = Field(
-        default=None, description="When it does not start by itself, as a cron expression."
+    quiet_hours: Expression | None = Field(
+        default=None, description="When it does not start by the clock, as a cron expression."
     )
 
 
@@ -314,7 +340,7 @@ class PluginRef(Section):
 class Periodic(Section):
     """By the clock."""
 
-    cron: Text = Field(description="When it runs: a cron expression, or `every 1h`.")
+    cron: Scheduling = Field(description="When it runs: a cron expression, or `every 1h`.")
 
 
 class Proactive(Section):
@@ -329,7 +355,8 @@ class Continuous(Section):
     """Again and again."""
 
     check_interval_secs: Seconds = Field(
-        default=60, description="Seconds between the end of one run and the next."
+        default=60,
+        description="Seconds between runs; while one is under way no other begins.",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.agents.models.providers import DEFAULT, PLANNER, PRESETS
 from openfang.config.manifest_models import Manifest
+from openfang.config.manifest_parts import Autonomous
 from openfang.core.ids import Kind
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ _SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
 UNSERVED_BY_NODE: Final = ("approvals.webhook", "nodes")
 UNSERVED: Final = frozenset(
     {
-        *("schedule", "priority", "skills", "published", "guide", "plugins"),
+        *("schedule.proactive", "priority", "skills", "published", "guide", "plugins"),
         *("capabilities.paths", "limits.agent_calls", "limits.plugin_timeout_secs"),
         "resources.max_network_bytes_per_hour",
         *("resources.max_cost_per_day_usd", "resources.max_cost_per_month_usd"),
-        "autonomous",
+        *("autonomous.max_iterations", "autonomous.max_restarts"),
+        *("autonomous.heartbeat_interval_secs", "autonomous.heartbeat_channel"),
         *("safety.max_loop_ticks", "safety.max_token_usage", "safety.repetitive_fail_threshold"),
         *("safety.frustration_threshold", "safety.error_window_size"),
         "safety.error_rate_threshold",
@@ -50,7 +52,8 @@ def doubts(
     manifest: Manifest, folder: Path, servers: Collection[str], providers: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
     """Say what of a manifest has no effect, by key; servers and providers are the node's."""
-    usual = Manifest(name=manifest.name)
+    autonomous = Autonomous() if manifest.autonomous else None
+    usual = Manifest(name=manifest.name, autonomous=autonomous)
     for key in sorted(UNSERVED):
         if _value(manifest, key) != _value(usual, key):
             yield key, _IN_VAIN
@@ -102,5 +105,5 @@ def _is_program(manifest: Manifest) -> bool:
 def _value(file: Manifest | Config, key: str) -> Any:  # noqa: ANN401 - of any section
     value: Any = file
     for name in key.split("."):
-        value = getattr(value, name)
+        value = getattr(value, name, None)
     return value

@@ -211,6 +211,22 @@ class Session(Protocol):
         """Forget one; returns what it was."""
         ...
 
+    async def schedules(self) -> Sequence[Mapping[str, Any]]:
+        """List schedules, oldest first: one's own, or all for who watches."""
+        ...
+
+    async def schedule(self, schedule_id: str) -> Mapping[str, Any]:
+        """Read one; another caller's does not exist."""
+        ...
+
+    async def create_schedule(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Have an agent told something at a later time, as the built-in tool does."""
+        ...
+
+    async def change_schedule(self, schedule_id: str, act: str) -> Mapping[str, Any]:
+        """Delete, pause or resume one, or let it run now."""
+        ...
+
     async def send_task(
         self, agent: str, message: str, *, context: str = "", task: str = ""
     ) -> Task:

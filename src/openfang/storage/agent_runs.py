@@ -81,6 +81,11 @@ class AgentRunStore:
         rows = self.database.read(sql, (task,))
         return (rows[0][0], rows[0][1], Ending(rows[0][2])) if rows else None
 
+    def any_for(self, task: str) -> bool:
+        """Whether a run has worked on a task."""
+        sql = "SELECT 1 FROM agent_runs WHERE task = ? AND task <> '' LIMIT 1"
+        return bool(self.database.read(sql, (task,)))
+
     def begun(self, run: str) -> frozenset[str]:
         """Name the calls of a run that were about to be made and have no result yet."""
         rows = self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))

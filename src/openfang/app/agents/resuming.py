@@ -10,12 +10,12 @@ import anyio
 
 from openfang.agents.origin import read_origin
 from openfang.agents.spec import Mind
+from openfang.app.agents.holders import OWN_TIME, Holders, reaching
 from openfang.core.agents import Ended, Ending, Message, Speaker
 from openfang.core.calls import Call
 from openfang.core.errors import OpenFangError, SourceFailed
-from openfang.core.keys import Key
 from openfang.core.results import Result, text_part
-from openfang.policy.context import NO_WISH, Wish, bind
+from openfang.policy.context import NO_WISH, bind
 from openfang.storage.agent_runs import AgentRunStore
 from openfang.storage.sessions import SessionStore
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openfang.agents.source import AgentSource
     from openfang.app.parts import Parts
     from openfang.core import agents
-    from openfang.core.calls import Caller, Context
+    from openfang.core.calls import Caller
     from openfang.core.clients import Client
     from openfang.core.progress import Listener
     from openfang.storage.database import Database
@@ -55,7 +55,7 @@ class Resuming:
         self, one: Interrupted, client: Client | None = None, progress: Listener | None = None
     ) -> Result:
         """Go on with a run, as whoever began it; one without its agent or its key is ended."""
-        caller = self._holder(one.caller)
+        caller = self._holders.find(one.caller)
         if caller is None or one.agent not in self.running:
             await self._give_up(one)
             raise SourceFailed(
@@ -104,48 +104,33 @@ class Resuming:
         words = Message(speaker=Speaker.AGENT, text=ended.answer)
         await self.sessions.end(one.session, one.run, ended, one.labels, (words,))
 
+    @property
+    def _holders(self) -> Holders:
+        return Holders(self.parts, self.running)
+
     def _call(self, one: Interrupted, caller: Caller) -> Call:
         message = next((turn.text for turn in one.turns if turn.speaker is Speaker.USER), "")
         origin, seconds = read_origin(one.origin), self.parts.config.guard.deadline_secs
-        wish = _wish(origin.context) if one.origin else NO_WISH
+        blacklist = self.parts.config.policy.blacklist
+        own = origin.edge in OWN_TIME
         return Call(
             tool=self.running[one.agent].spec.id,
-            caller=caller,
+            caller=reaching(caller, one.agent) if own else caller,
             arguments={"message": message, "session": one.session},
-            context=bind(caller, wish, self.parts.config.policy.blacklist),
+            context=(
+                self._holders.context(caller, origin.context)
+                if one.origin
+                else bind(caller, NO_WISH, blacklist)
+            ),
             chain=replace(origin.chain, deadline=self.parts.clock.monotonic() + seconds),
             labels=one.labels,
             edge="resume",
             resumes=one.run,
             task=one.task,
-        )
-
-    def _holder(self, caller: str) -> Caller | None:
-        """Who began it, if the key is still in force."""
-        now = self.parts.clock.time_ns()
-        keys = (key for key in self.parts.keys.all() if isinstance(key, Key))
-        return next(
-            (
-                key.caller()
-                for key in keys
-                if key.caller().id == caller
-                and key.revoked_at is None
-                and (key.expires_at is None or key.expires_at > now)
-            ),
-            None,
+            asker=origin.asker,
         )
 
 
 def _agent_of(database: Database, session: str) -> str:
     found = SessionStore(database).get(session)
     return found.agent if found else ""
-
-
-def _wish(context: Context) -> Wish:
-    return Wish(
-        mode=context.mode,
-        project_id=context.project,
-        spec_hash=context.spec_hash,
-        task_id=context.task_id,
-        blacklist=context.blacklist,
-    )

@@ -25,6 +25,8 @@ from openfang.app.agents.minds import Minds, mind_of
 from openfang.app.agents.programs import LaterPrograms
 from openfang.app.agents.resuming import Resuming
 from openfang.app.clients import client_known
+from openfang.app.schedules.due import never_begun
+from openfang.app.schedules.manifests import Manifested, acts_of
 from openfang.config.manifests import FOLDER, read_manifests
 from openfang.core.agents import Image
 from openfang.core.calls import Bounds, Excess, Mode
@@ -71,6 +73,7 @@ class Agents:
     _written: Mapping[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
     ready: anyio.Event = field(default_factory=anyio.Event)
     resumes: anyio.Event = field(default_factory=anyio.Event)
+    recovered: anyio.Event = field(default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
         self.guests = Guests(parts=self.parts, describe=self._spec, written=self._with_manifest)
@@ -93,10 +96,19 @@ class Agents:
         await self.ready.wait()
         found = await self.sessions.interrupted()
         for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
-        await self.parts.tasks.recover(for_tasks, self.resuming.ended)
+        await self._follow()
+        await self.parts.tasks.recover(
+            {**never_begun(self.parts, self), **for_tasks}, self.resuming.ended
+        )
+        self.recovered.set()
         for one in found:
             if not one.task:
                 group.start_soon(self.resuming.resume, one)
+
+    async def _follow(self) -> None:
+        """Keep the schedules that manifests ask for; a command leaves them to the daemon."""
+        if self.resumes.is_set():
+            await Manifested(self.parts).follow(self._written.values())
 
     async def _watch(self) -> None:
         seen: tuple[Signature, AgentsConfig] | None = None
@@ -105,6 +117,8 @@ class Agents:
             if now != seen:
                 seen = now
                 await self.load()
+                if self.ready.is_set():
+                    await self._follow()
                 self.ready.set()
             elif self.guests.known:
                 self.apply()  # a parent's key may have ended
@@ -280,6 +294,7 @@ class Agents:
                     tool_seconds=limits.tool_timeout_secs,
                 ),
             ),
+            acts=acts_of(manifest),
             takes=Takes(
                 senders=manifest.communication.receive_from,
                 bytes=manifest.communication.max_message_bytes,

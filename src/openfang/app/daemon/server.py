@@ -20,6 +20,7 @@ from openfang.app.limits import quota_of
 from openfang.app.logs.log import dropped_lines
 from openfang.app.metrics.telemetry import Readings, Telemetry
 from openfang.app.offering.offers import Offers
+from openfang.app.schedules.watching import watch_schedules
 from openfang.app.servers.running import Servers
 from openfang.app.shelf import HomeShelf
 from openfang.edges.a2a.edge import A2aEdge
@@ -104,6 +105,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(mcp.run, stop),
         partial(a2a.run, stop),
         partial(watch_over, parts, house),
+        partial(watch_schedules, parts),
     )
     return Served(
         app=Api(node, mounts=(mcp, a2a, openai)),

@@ -62,6 +62,11 @@ def _query_in(wanted: Wanted, chosen: Mapping[str, object]) -> str:
     return query_of({name: value or None for name, value in where.items()})
 
 
+def schedule_path(schedule_id: str) -> str:
+    """Where a schedule is."""
+    return _named("/api/schedules", "schedule", schedule_id)
+
+
 def task_path(task_id: str) -> str:
     """Where a task is."""
     if not task_id:

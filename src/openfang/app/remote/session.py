@@ -27,6 +27,7 @@ from openfang.app.remote.addresses import (
 )
 from openfang.app.remote.asking import in_doubt
 from openfang.app.remote.keys import content_body, dated_key, dated_question, read_made, wanted_key
+from openfang.app.remote.schedules import RemoteSchedules
 from openfang.core.errors import NotFound, Parked
 from openfang.core.keys import AdminToken, Key, Scope
 from openfang.core.memory import OWN
@@ -48,7 +49,6 @@ from openfang.host.loopback import DaemonUnreachable
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
-    from openfang.app.remote.asking import Asking
     from openfang.core.decisions import Explanation
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
@@ -68,10 +68,8 @@ _SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(RemoteSchedules):
     """The daemon, asked as one caller."""
-
-    daemon: Asking
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], options: Options = NO_OPTIONS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.edges.api import agents, memory, schemas, servers, sessions, tasks
+from openfang.edges.api import agents, memory, schedules, schemas, servers, sessions, tasks
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
@@ -95,6 +95,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
                 **agents.COMPONENTS,
                 **sessions.COMPONENTS,
                 **memory.COMPONENTS,
+                **schedules.COMPONENTS,
                 **tasks.COMPONENTS,
             },
             "securitySchemes": {

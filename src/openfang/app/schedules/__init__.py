@@ -1,0 +1,1 @@
+"""Agents that act on their own time: schedules, and what becomes of each moment that is due."""

@@ -1,0 +1,103 @@
+"""Schedules that manifests ask for: made, changed and deleted as the manifests are."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from openfang.agents.spec import ONLY_ASKED, Acts
+from openfang.app.schedules.book import added, changed
+from openfang.app.schedules.due import when_of
+from openfang.core.errors import OpenFangError
+from openfang.core.schedules import Schedule
+from openfang.storage import schedules
+from openfang.storage.schedules import ScheduleStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from openfang.agents.spec import AgentSpec
+    from openfang.app.parts import Parts
+    from openfang.config.manifest_models import Manifest
+    from openfang.storage.tasks import Statement
+
+_BY: Final = "manifest"
+_log = logging.getLogger("openfang.schedules")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifested:
+    """Keeps the schedules of agents that have one in their manifest."""
+
+    parts: Parts
+
+    async def follow(self, specs: Iterable[AgentSpec]) -> None:
+        """Make what is new, forget what is gone, and begin anew what is another."""
+        wanted = {one.id: one for spec in specs if (one := self._wanted(spec)) is not None}
+        known = {one.id: one for one in ScheduleStore(self.parts.database).of_manifests()}
+        for name in wanted.keys() | known.keys():
+            try:
+                await self._one(known.get(name), wanted.get(name))
+            except OpenFangError as error:
+                _log.error("The schedule of a manifest is not kept: %s", error.message)
+
+    async def _one(self, before: Schedule | None, after: Schedule | None) -> None:
+        if before is not None and after is not None and _same(before, after):
+            return
+        if before is not None:
+            await self._write(before, "deleted", *schedules.delete(before))
+        if after is not None:
+            due = (await when_of(after)).next_after(after.created_at)
+            if due is not None:
+                new = replace(after, due=due, last=before.last if before else None)
+                await self._write(new, "created", *added(new))
+
+    async def _write(self, schedule: Schedule, act: str, *statements: Statement) -> None:
+        await self.parts.broker.append([changed(schedule, act, _BY)], statements)
+        self.parts.timers.wake()
+
+    def _wanted(self, spec: AgentSpec) -> Schedule | None:
+        if not spec.acts.schedule:
+            return None
+        digest = sha256(f"manifest of {spec.name}".encode()).hexdigest()[:32]
+        return Schedule(
+            id=f"schedule_{digest}",
+            owner=spec.id,
+            root=spec.id,
+            agent=spec.name,
+            description=spec.description,
+            message=spec.acts.message,
+            schedule=spec.acts.schedule,
+            timezone=self.parts.config.schedules.timezone,
+            of_manifest=True,
+            created_at=self.parts.clock.time_ns(),
+        )
+
+
+def acts_of(manifest: Manifest) -> Acts:
+    """Say what a manifest lets its agent do without being asked."""
+    way, autonomous = manifest.schedule, manifest.autonomous
+    quiet = autonomous.quiet_hours if autonomous else None
+    if isinstance(way, str):
+        return ONLY_ASKED
+    if way.periodic:
+        schedule = way.periodic.cron
+    elif way.continuous:
+        schedule = f"every {max(1, round(way.continuous.check_interval_secs))} seconds"
+    else:
+        schedule = ""
+    return Acts(
+        schedule=schedule,
+        message=manifest.description or "Do what you are for.",
+        quiet=quiet or "",
+    )
+
+
+def _same(one: Schedule, other: Schedule) -> bool:
+    def asked(schedule: Schedule) -> tuple[str, ...]:
+        named = (schedule.description, schedule.message, schedule.schedule, schedule.timezone)
+        return *named, schedule.agent
+
+    return asked(one) == asked(other)

@@ -1,0 +1,20 @@
+"""What a daemon does for schedules: it sees to those that are due, once it has its agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openfang.app.schedules.due import Due
+from openfang.storage.schedules import KIND
+
+if TYPE_CHECKING:
+    from openfang.app.parts import Parts
+
+
+async def watch_schedules(parts: Parts) -> None:
+    """Take part in the one loop, once runs that were interrupted are known to go on or not."""
+    if parts.agents is None:
+        return
+    agents = await parts.agents.opened()
+    await agents.recovered.wait()
+    parts.timers.register(KIND, Due(parts, agents).run)
