@@ -393,7 +393,6 @@ REQUIREMENTS = (
         " outside (file on disk, HTTP server hit, schedule fired, other agent's answer), "
         "of its refusal without the grant and of bad input; one without its provider says"
         " which key to set.",
-        open="events",
     ),
     Requirement(
         "C6.3",

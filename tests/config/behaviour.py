@@ -16,6 +16,7 @@ API = "tests/edges/api/"
 SERVERS = "tests/app/test_server_settings.py::"
 SOURCE = "tests/sources/mcp/test_source.py::"
 OFFERING = "tests/app/offering/"
+TRIGGERS = "tests/app/schedules/test_triggers.py::"
 SCHEDULES = "tests/app/schedules/test_schedules.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
@@ -128,6 +129,11 @@ BEHAVIOUR: dict[str, str] = {
     "schedules.min_interval_secs": f"{SCHEDULES}test_the_operator_says_how_far_apart_runs_are",
     "schedules.max_per_caller": f"{SCHEDULES}test_there_are_bounds_on_how_many_how_often_and_for_whom",
     "schedules.max_total": f"{SCHEDULES}test_there_are_bounds_on_how_many_how_often_and_for_whom",
+    "triggers[].name": f"{TRIGGERS}test_a_trigger_starts_so_often_in_an_hour_and_says_when_it_does_not",
+    "triggers[].event": f"{TRIGGERS}test_an_event_starts_the_agents_that_wait_for_it_and_no_other",
+    "triggers[].agent": f"{TRIGGERS}test_an_event_starts_the_agents_that_wait_for_it_and_no_other",
+    "triggers[].message": f"{TRIGGERS}test_an_event_starts_the_agents_that_wait_for_it_and_no_other",
+    "triggers[].max_per_hour": f"{TRIGGERS}test_a_trigger_starts_so_often_in_an_hour_and_says_when_it_does_not",
     "agents.sandbox": "tests/agents/test_bounds.py::test_the_node_says_how_programs_are_confined_and_shows_what_holds_them",
     "agents.workspace_roots": "tests/config/test_manifests.py::test_the_configuration_says_in_which_roots_workspaces_may_lie",
     **{

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.house import House, house, until
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
     from tests.contract.house import Guest
 
 pytestmark = [pytest.mark.requirement("C6.2"), pytest.mark.needs("bwrap")]
-CONFIG = "[schedules]\nmin_interval_secs = 1\n"
+CONFIG = """
+[schedules]
+min_interval_secs = 1
+
+[[triggers]]
+name = "notes"
+event = "note.*"
+agent = "scribe"
+message = "{event_type}"
+"""
 SCRIBE = """
 async def run(message, context):
+    if message.startswith("publish "):
+        told = await context.call("event_publish", {"event_type": message.split()[1]})
+        return told.text
     if message.startswith("every"):
         made = await context.call("schedule_create", {"description": "again", "schedule": message})
         return made.text
@@ -162,3 +177,51 @@ def test_the_job_of_a_key_that_is_revoked_is_refused_and_says_so(node: House) ->
     left = shown(node, schedule)
     assert "refused 5 times in a row: The key of key:leaver is not in force" in left["reason"]
     assert left["last_run"]["outcome"] == "refused"
+
+
+def test_an_event_is_seen_from_outside_and_starts_an_agent_that_writes_a_file(node: House) -> None:
+    with closing(node.daemon.connect()) as connection:
+        headers = {"Authorization": f"Bearer {node.key}", "Accept": "text/event-stream"}
+        connection.request("GET", "/api/events", headers=headers)
+        live = connection.getresponse()
+        assert live.status == 200
+        told = node.call("event_publish", {"event_type": "note.taken", "payload": {"n": 7}}).json
+        assert told["structured"]["triggered"] == ["notes"], told
+        (event,) = islice(seen(live, "event_published"), 1)
+    assert (event["event"], event["payload"]) == ("note.taken", {"n": 7})
+    until(lambda: written(node, "note.taken").exists())
+
+
+def seen(live: Iterable[bytes], kind: str) -> Iterator[dict[str, Any]]:
+    """What a stream tells of events of this kind."""
+    for line in live:
+        if line.startswith(b"data: "):
+            body = json.loads(line.removeprefix(b"data: "))
+            if body.get("event_type") == kind:
+                yield body
+
+
+def test_an_agent_that_would_start_itself_is_refused_with_a_reason(node: House) -> None:
+    # The agent publishes what starts it: the run of that is one further down in the same chain.
+    node.configure(
+        f'{node.configuration}\n[[triggers]]\nname = "self"\nevent = "self.*"\nagent = "scribe"\n'
+    )
+    told = node.call("agent:scribe", {"message": "publish self.made"}).json
+    assert "it starts self" in told["content"][0]["text"], told
+    until(lambda: node.records(event="trigger_refused"))
+    (refused,) = node.records(event="trigger_refused")
+    assert "agent:scribe is already waiting further up in this chain" in refused["reason"]
+    task = node.ask("GET", f"/api/a2a/tasks/{refused['task']}").json
+    assert task["state"] == "failed"
+    assert not written(node, "self.made").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"event_type": ""}, {"event_type": "two words"}, {"event_type": "a", "payload": 7}],
+)
+def test_what_is_no_event_is_refused(node: House, wrong: dict[str, Any]) -> None:
+    refused = node.call("event_publish", wrong)
+    assert (refused.status, refused.json["title"]) == (422, "invalid arguments")
+    guest = node.guest(f"mute-{len(str(wrong))}", tools=["system_time"])
+    assert guest.call("event_publish", wrong).rule == "unknown_tool"

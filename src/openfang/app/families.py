@@ -18,6 +18,7 @@ from openfang.sources.builtin.a2a import A2aLimits, a2a_tools
 from openfang.sources.builtin.agents import agent_tools
 from openfang.sources.builtin.board import BoardSettings, board_tools
 from openfang.sources.builtin.clock import clock_tools
+from openfang.sources.builtin.events import event_tools
 from openfang.sources.builtin.files import file_tools
 from openfang.sources.builtin.images import ImageLimits, image_tools
 from openfang.sources.builtin.memory import memory_tools
@@ -116,6 +117,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         agent_tools(directory, parts.invoke),
         board_tools(BoardStore(parts.database), parts.writer, board),
         schedule_tools(Family(parts, parts.schedules)),
+        event_tools(parts.events),
         a2a_tools(elsewhere, around_peers(parts), settled),
     )
     return BuiltinSource(families, parts.pipeline.stamper.check)

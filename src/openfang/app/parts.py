@@ -9,6 +9,7 @@ from anyio import Lock
 
 from openfang.app.news import News
 from openfang.app.schedules.book import Book
+from openfang.app.schedules.triggers import Events
 from openfang.core.events import TOOL_HELD, Record
 from openfang.safety.urls import without_user
 
@@ -92,6 +93,7 @@ class Parts:
     agents: Later | None = None
     peers: Peers | None = None
     schedules: Book = field(init=False)
+    events: Events = field(init=False)
     turned_away: Callable[[str], None] = _uncounted
 
     @property
@@ -104,6 +106,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.schedules = Book(self)
+        self.events = Events(self)
 
     def invoke(self, call: Call) -> Awaitable[Result]:
         """Take a call through the one path."""

@@ -24,7 +24,7 @@ from openfang.config.node import (
     Storage,
 )
 from openfang.config.peers import A2a, Node
-from openfang.config.schedules import Schedules
+from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
 from openfang.config.tools import Classify, Results, Tools, Toolset, ToolsetName
 
@@ -94,6 +94,9 @@ class Config(Section):
         default=(), description="Other nodes of ours; of no effect in this version."
     )
     schedules: Schedules = Field(default=Schedules(), description="What agents do at its time.")
+    triggers: tuple[Trigger, ...] = Field(
+        default=(), description="Agents that are started by events."
+    )
     limits: Limits = Field(default=Limits(), description="The rate of each key and each address.")
     server: Server = Field(default=Server(), description="What a connection may take.")
     policy: Policy = Field(default=Policy(), description="How strictly the gates read.")

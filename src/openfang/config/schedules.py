@@ -1,12 +1,13 @@
-"""`[schedules]`: what agents do at its time."""
+"""`[schedules]` and `[[triggers]]`: what agents do at its time, and when something happens."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from openfang.config.fields import Count, Section
+from openfang.config.fields import Count, Name, Section, Text, meaning
 from openfang.core.errors import Rejected
+from openfang.core.triggers import EVENT_GLOB, USUAL_MESSAGE, USUAL_PER_HOUR
 
 
 def _zone(name: str) -> str:
@@ -40,3 +41,24 @@ class Schedules(Section):
         default=50, description="Schedules that a key or an agent may have."
     )
     max_total: Count = Field(default=500, description="Schedules that the node has at most.")
+
+
+EventGlob = Annotated[
+    str, Field(pattern=EVENT_GLOB, json_schema_extra=meaning("a type of events, or a pattern"))
+]
+
+
+class Trigger(Section):
+    """An agent that is started by events."""
+
+    name: Name = Field(description="The trigger's name.")
+    event: EventGlob = Field(description="Types of events; `*` stands for anything.")
+    agent: Name = Field(description="The agent that is told of them.")
+    message: Text = Field(
+        default=USUAL_MESSAGE,
+        max_length=16_384,
+        description="What it is told; `{event_type}` and `{payload}` stand for the event.",
+    )
+    max_per_hour: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=USUAL_PER_HOUR, description="Runs that it starts in an hour at most."
+    )

@@ -11,6 +11,7 @@ from openfang.agents.models.providers import DEFAULT, PLANNER, PRESETS
 from openfang.config.manifest_models import Manifest
 from openfang.config.manifest_parts import Autonomous
 from openfang.core.ids import Kind
+from openfang.core.triggers import CONDITION, conditions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -22,7 +23,7 @@ _SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
 UNSERVED_BY_NODE: Final = ("approvals.webhook", "nodes")
 UNSERVED: Final = frozenset(
     {
-        *("schedule.proactive", "priority", "skills", "published", "guide", "plugins"),
+        *("priority", "skills", "published", "guide", "plugins"),
         *("capabilities.paths", "limits.agent_calls", "limits.plugin_timeout_secs"),
         "resources.max_network_bytes_per_hour",
         *("resources.max_cost_per_day_usd", "resources.max_cost_per_month_usd"),
@@ -39,6 +40,7 @@ _IN_VAIN: Final = "it has no effect in this version"
 _MCP: Final = f"{Kind.MCP.value}:"
 _GLOB: Final = frozenset("*?[")
 _TOOLS: Final = "capabilities.tools"
+_CONDITIONS: Final = "schedule.proactive.conditions"
 
 
 def in_vain(config: Config) -> Iterator[tuple[str, str]]:
@@ -60,6 +62,7 @@ def doubts(
     yield from _unplaced(manifest, providers)
     yield from _unmatched(manifest, servers)
     yield from _unbound(manifest)
+    yield from _unmet(manifest)
     if missing := _missing(manifest, folder):
         yield "module", f"there is no file {missing}"
 
@@ -89,6 +92,15 @@ def _unbound(manifest: Manifest) -> Iterator[tuple[str, str]]:
     if granted.deny_paths and (granted.shell or _is_program(manifest)):
         which = "the agent's own program" if _is_program(manifest) else "what shell_exec starts"
         yield "capabilities.deny_paths", f"it does not bind {which}"
+
+
+def _unmet(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """A condition is a type of events; nothing else is waited for."""
+    way = manifest.schedule
+    written = () if isinstance(way, str) or way.proactive is None else way.proactive.conditions
+    for one in written:
+        if not conditions((one,)):
+            yield _CONDITIONS, f'"{one}" starts nothing; a condition is {CONDITION}TYPE'
 
 
 def _missing(manifest: Manifest, folder: Path) -> str:

@@ -42,6 +42,7 @@ def settled(config: Config, merged: Merged) -> Iterator[Problem]:
     """Check what one validated configuration as a whole must keep to."""
     yield from _distinct(("nodes",), config.nodes, merged)
     yield from _distinct(("a2a", "external_agents"), config.a2a.external_agents, merged)
+    yield from _distinct(("triggers",), config.triggers, merged)
     if config.a2a.listen_path.split("/")[1] in _TAKEN:
         path = shown(config.a2a.listen_path)
         message = f"expected a path that nothing else is served at, got {path}"

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-_OF_PAYLOAD = ("outcome", "decision", "rule", "reason", "duration_us", "labels", "state", "name")
+_OF_PAYLOAD = (
+    "outcome",
+    "decision",
+    "rule",
+    "reason",
+    "duration_us",
+    "labels",
+    "state",
+    "name",
+    "event",
+    "payload",
+)
 _OF_CONTEXT = ("caller", "tool", "edge", "trace", "depth")
 _MOST_CHARACTERS = 1_000_000
 

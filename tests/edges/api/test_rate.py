@@ -30,6 +30,7 @@ WORK = {
     ("POST", "/api/agents/{name}/stream"): "",
     ("POST", "/api/a2a/discover"): "",
     ("POST", "/api/a2a/send"): "",
+    ("POST", "/api/schedules"): "",
     ("GET", "/api/sessions/{id}/export"): "message",
     ("GET", "/api/audit/export"): "message",
     ("GET", "/api/audit/verify"): "message",

@@ -23,6 +23,7 @@ from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped, OpenFangError
 from openfang.core.events import (
     CONFIG_RELOADED,
+    EVENT_PUBLISHED,
     KEY_REVOKED,
     POLICY_DECISION,
     POLICY_VIOLATION,
@@ -53,6 +54,7 @@ _KINDS = {
     TOOL_INVOCATION_END: "call",
     POLICY_DECISION: "decision",
     POLICY_VIOLATION: "decision",
+    EVENT_PUBLISHED: "event",
 }
 
 

@@ -12,6 +12,7 @@ from anyio import to_thread
 from openfang.agents.origin import Origin, read_origin
 from openfang.app.agents.holders import SCHEDULE
 from openfang.app.schedules.starting import Errand, Errands
+from openfang.app.schedules.triggers import Triggered
 from openfang.app.timers import Again
 from openfang.core.errors import (
     AuditUnavailable,
@@ -241,8 +242,9 @@ class Due:
 def never_begun(parts: Parts, agents: Agents) -> dict[str, Work]:
     """Find the runs that were kept, and that were not begun when their process ended."""
     due, runs, found = Due(parts, agents), AgentRunStore(parts.database), dict[str, "Work"]()
+    started = dict(Triggered(parts, agents).never_begun())
     for task, _ in parts.tasks.store.unfinished():
-        work = None if runs.any_for(task) else due.work_on(task)
+        work = None if runs.any_for(task) else started.get(task) or due.work_on(task)
         if work is not None:
             found[task] = work
     return found

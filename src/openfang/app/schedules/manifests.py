@@ -12,6 +12,7 @@ from openfang.app.schedules.book import added, changed
 from openfang.app.schedules.due import when_of
 from openfang.core.errors import OpenFangError
 from openfang.core.schedules import Schedule
+from openfang.core.triggers import conditions
 from openfang.storage import schedules
 from openfang.storage.schedules import ScheduleStore
 
@@ -91,6 +92,7 @@ def acts_of(manifest: Manifest) -> Acts:
     return Acts(
         schedule=schedule,
         message=manifest.description or "Do what you are for.",
+        events=conditions(way.proactive.conditions) if way.proactive else (),
         quiet=quiet or "",
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openfang.app.agents.holders import TRIGGER
 from openfang.app.schedules.due import Due
+from openfang.app.schedules.triggers import Triggered, over
 from openfang.storage.schedules import KIND
 
 if TYPE_CHECKING:
@@ -17,4 +19,6 @@ async def watch_schedules(parts: Parts) -> None:
         return
     agents = await parts.agents.opened()
     await agents.recovered.wait()
+    await parts.broker.append([], (over(),))
     parts.timers.register(KIND, Due(parts, agents).run)
+    parts.timers.register(TRIGGER, Triggered(parts, agents).run)

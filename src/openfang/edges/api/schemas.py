@@ -335,7 +335,7 @@ COMPONENTS: dict[str, Schema] = {
 }
 
 EVENT = whole(
-    {"id": TEXT, "event": one_of("call", "decision", "health", "node"), "data": TEXT},
+    {"id": TEXT, "event": one_of("call", "decision", "event", "health", "node"), "data": TEXT},
     retry=COUNT,
 )
 

@@ -1,0 +1,240 @@
+"""Events and the agents that they start: kept in one unit, each start once, in the same chain."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from openfang.agents.origin import read_origin, write_origin
+from openfang.app.agents.holders import TRIGGER, Holders
+from openfang.app.schedules.starting import Errand, Errands
+from openfang.app.timers import Again
+from openfang.core.errors import CallRefused, NotFound, OpenFangError, Rejected
+from openfang.core.events import EVENT_PUBLISHED, TRIGGER_REFUSED, Record
+from openfang.core.ids import new_id
+from openfang.core.labels import Labels
+from openfang.core.triggers import LARGEST_PAYLOAD, Trigger
+from openfang.guard.rate import Granted, Limiter, Quota
+from openfang.policy.globs import matches
+from openfang.storage import timers
+from openfang.storage.timers import NEVER, Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from openfang.app.agents.running import Agents
+    from openfang.app.parts import Parts
+    from openfang.core.calls import Admitted, Call
+    from openfang.core.results import Result
+    from openfang.pipeline.tasks.service import Work
+    from openfang.storage.tasks import Statement
+
+KEPT: Final = "errand"
+"""The kind of the rows that say what a run is, until it has begun; nobody is woken by them."""
+_ROOM_AGAIN: Final = 10.0
+_SECONDS: Final = 60.0
+_log = logging.getLogger("openfang.schedules")
+
+
+@dataclass(slots=True)
+class Events:
+    """Where events go that are published: to the log, and to the triggers that wait for them."""
+
+    parts: Parts
+    _rate: Limiter = field(default_factory=Limiter)
+
+    async def publish(self, admitted: Admitted) -> Mapping[str, Any]:
+        """Put an event on record, together with the runs that it starts."""
+        call, agents = admitted.call, await self._agents()
+        event, kind = new_id("event"), str(call.arguments["event_type"])
+        payload = call.arguments.get("payload", {})
+        text = _written(payload)
+        starts, held = list[Trigger](), list[dict[str, str]]()
+        found_again = Holders(self.parts, agents.running).can_find(call.caller)
+        for trigger in waiting_for(self.parts, agents, kind):
+            why = self._held(trigger) if found_again else "its publisher has no key of the node's"
+            if why:
+                held.append({"trigger": trigger.name, "reason": why})
+            else:
+                starts.append(trigger)
+        told = {"id": event, "event_type": kind, "triggered": [one.name for one in starts]}
+        record = Record(
+            event=EVENT_PUBLISHED,
+            call_id=call.id,
+            payload={
+                "id": event,
+                "event": kind,
+                "payload": payload,
+                "labels": admitted.labels.names,
+                "triggered": told["triggered"],
+                "held": held,
+            },
+            context={"caller": call.caller.id, "trace_id": call.chain.trace_id},
+        )
+        now = self.parts.clock.time_ns()
+        planned = [_timer(event, one, one.told(kind, text), admitted, now) for one in starts]
+        await self.parts.broker.append([record], tuple(map(timers.add, planned)))
+        self.parts.timers.wake()
+        return {**told, "held": held}
+
+    def _held(self, trigger: Trigger) -> str:
+        """Say why a trigger does not start now: it was started too often in the last hour."""
+        quota = Quota(cells_per_minute=trigger.per_hour, burst=trigger.per_hour)
+        now = self.parts.clock.monotonic() / _SECONDS  # the quota's minutes are hours here
+        if isinstance(self._rate.charge(trigger.name, 1, quota, now), Granted):
+            return ""
+        return f"it was started {trigger.per_hour} times in an hour (max_per_hour)"
+
+    async def _agents(self) -> Agents:
+        if self.parts.agents is None:
+            raise NotFound("No agent is there.", way_out="openfang start")
+        return await self.parts.agents.opened()
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """Starts the agents that events are for."""
+
+    parts: Parts
+    agents: Agents
+
+    async def run(self, timer: Timer) -> Again | None:
+        """Begin the run that an event is for; the same one again is not begun twice."""
+        errand = _errand(timer.id, timer.body)
+        try:
+            self._errands.call(errand)
+            await self._errands.begin(errand, self.invoke, (_kept(errand, timer.body, timer.id),))
+        except CallRefused as refusal:
+            await self._refused(errand, refusal.message)
+        except Rejected as error:  # there is no room for tasks now
+            _log.warning("A run of %s waits: %s", errand.agent, error.message)
+            return Again(_ROOM_AGAIN)
+        return None
+
+    async def invoke(self, call: Call) -> Result:
+        """Take the one path; a refusal is on record as that of a trigger, too."""
+        try:
+            result = await self.parts.invoke(call)
+        except OpenFangError as error:
+            record = _refusal(call.tool, call.caller.id, call.task, error.message)
+            records = [record] if isinstance(error, CallRefused) else []
+            await self.parts.broker.append(records, (_forgotten(call.task),))
+            raise
+        await self.parts.broker.append([], (_forgotten(call.task),))
+        return result
+
+    async def _refused(self, errand: Errand, why: str) -> None:
+        record = _refusal(f"agent:{errand.agent}", errand.owner, errand.task_id, why)
+        await self.parts.broker.append([record])
+
+    @property
+    def _errands(self) -> Errands:
+        return Errands(self.parts, self.agents)
+
+    def never_begun(self) -> Iterator[tuple[str, Work]]:
+        """Give the work on runs that were kept, and that a killed process may not have begun."""
+        sql = "SELECT subject, body FROM timers WHERE kind = ?"
+        for task, text in self.parts.database.read(sql, (KEPT,)):
+            body = orjson.loads(text)
+            yield task, self._errands.work(_errand(body["id"], body), self.invoke)
+
+
+def waiting_for(parts: Parts, agents: Agents, kind: str) -> Iterator[Trigger]:
+    """Find the triggers that an event of this type starts: the operator's, then the manifests'."""
+    for one in parts.config.triggers:
+        if matches((one.event,), kind):
+            yield Trigger(
+                name=one.name,
+                event=one.event,
+                agent=one.agent,
+                message=one.message,
+                per_hour=one.max_per_hour,
+            )
+    for name, source in sorted(agents.running.items()):
+        if not source.spec.life and matches(source.spec.acts.events, kind):
+            yield Trigger(name=f"agent:{name}", event=kind, agent=name)
+
+
+def over() -> Statement:
+    """Forget what is known of runs whose tasks have ended, or are gone."""
+    sql = (
+        "DELETE FROM timers WHERE kind = ? AND NOT EXISTS "
+        "(SELECT 1 FROM tasks WHERE tasks.id = timers.subject AND tasks.final = 0)"
+    )
+    return sql, (KEPT,)
+
+
+def _written(payload: object) -> str:
+    text = orjson.dumps(payload).decode()
+    if len(text) > LARGEST_PAYLOAD:
+        raise Rejected(
+            f"The payload has {len(text)} bytes; at most {LARGEST_PAYLOAD} are taken.",
+            status=422,
+            rule="event",
+            way_out="a shorter one: put what is long into a file, and name that",
+        )
+    return text
+
+
+def _timer(event: str, trigger: Trigger, text: str, admitted: Admitted, now: int) -> Timer:
+    call = admitted.call
+    body = {
+        "agent": trigger.agent,
+        "text": text,
+        "owner": call.caller.id,
+        "root": call.root,
+        "origin": write_origin(call),
+        "labels": admitted.labels.names,
+    }
+    return Timer(
+        id=f"{TRIGGER}/{event}/{trigger.name}",
+        kind=TRIGGER,
+        subject=event,
+        due=now,
+        body=body,
+        party=call.caller.id,
+    )
+
+
+def _errand(name: str, body: Mapping[str, Any]) -> Errand:
+    return Errand(
+        agent=body["agent"],
+        text=body["text"],
+        message_id=name,
+        owner=body["owner"],
+        root=body["root"],
+        origin=read_origin(body["origin"]),
+        labels=Labels.of(body["labels"]),
+        edge=TRIGGER,
+        granted=True,
+    )
+
+
+def _kept(errand: Errand, body: Mapping[str, Any], name: str) -> Statement:
+    kept = {**body, "id": name}
+    return timers.replace(
+        Timer(
+            id=f"{KEPT}/{errand.task_id}",
+            kind=KEPT,
+            subject=errand.task_id,
+            due=NEVER,
+            body=kept,
+        )
+    )
+
+
+def _forgotten(task: str) -> Statement:
+    return "DELETE FROM timers WHERE id = ?", (f"{KEPT}/{task}",)
+
+
+def _refusal(tool: str, caller: str, task: str, why: str) -> Record:
+    return Record(
+        event=TRIGGER_REFUSED,
+        level="warning",
+        task_id=task,
+        payload={"agent": tool.removeprefix("agent:"), "task": task, "reason": why},
+        context={"caller": caller},
+    )
