@@ -156,7 +156,7 @@ def test_another_callers_schedule_is_not_there_and_an_auditor_only_looks(node: H
     path = f"/api/schedules/{schedule}"
     other, auditor = node.guest("other"), node.guest("auditor", role="auditor")
     for method, act in (("GET", ""), ("DELETE", ""), ("POST", "/run"), ("POST", "/pause")):
-        body = {} if method == "POST" else None
+        body = dict[str, str]() if method == "POST" else None
         assert other.ask(method, f"{path}{act}", body).status == 404
     assert auditor.ask("GET", path).status == 200
     assert auditor.ask("DELETE", path).status == 409

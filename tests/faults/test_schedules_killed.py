@@ -6,22 +6,34 @@ import os
 import signal
 import time
 from random import Random
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.faults.daemon import NO_LIMITS, make_home, serving
+from tests.contract.house import until
+from tests.faults.daemon import NO_LIMITS, SECONDS, make_home, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.daemon import Daemon, Home
 
-KILLS = int(os.environ.get("SOAK_KILLS", "5"))
+KILLS = int(os.environ.get("SOAK_KILLS", "3"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 AT_ONCE = 12
-CONFIG = (
-    f"{NO_LIMITS}[schedules]\nmin_interval_secs = 1\nmax_per_caller = 10_000\nmax_total = 10_000\n"
-)
+CONFIG = f"""{NO_LIMITS}
+[schedules]
+min_interval_secs = 1
+max_per_caller = 10_000
+max_total = 10_000
+
+[[triggers]]
+name = "clock"
+event = "clock.*"
+agent = "clerk"
+message = "what time is it?"
+max_per_hour = 10_000
+"""
 CLERK = """
 name = "clerk"
 description = "Tells the time."
@@ -34,6 +46,27 @@ max_tool_calls_per_minute = 1_000_000
 """
 
 pytestmark = [pytest.mark.requirement("C6.2"), pytest.mark.timeout(60 + KILLS * 30)]
+
+
+def home_with_clerk(folder: Path) -> Home:
+    home = make_home(folder / "home", CONFIG)
+    (home.path / "agents" / "clerk").mkdir(parents=True)
+    (home.path / "agents" / "clerk" / "agent.toml").write_text(CLERK)
+    return home
+
+
+def kill(daemon: Daemon, moment: float) -> None:
+    """End the daemon at a moment, with no time for anything."""
+    Event().wait(max(0.0, moment - time.monotonic()))
+    daemon.tell(signal.SIGKILL)
+    daemon.process.wait(SECONDS)
+
+
+def publish(daemon: Daemon) -> str:
+    path = "/api/tools/event_publish/call"
+    told = daemon.ask("POST", path, {"arguments": {"event_type": "clock.struck"}})
+    assert told.json["structured"]["triggered"] == ["clock"], told.body
+    return told.json["structured"]["id"]
 
 
 def create(daemon: Daemon, number: int) -> str:
@@ -56,23 +89,15 @@ def unfinished(home: Home) -> list[tuple[str, ...]]:
 
 
 def test_around_the_due_moment_each_run_is_begun_once_and_comes_to_its_end(tmp_path: Path) -> None:
-    home, random, made = make_home(tmp_path / "home", CONFIG), Random(SEED), list[str]()  # noqa: S311 - a test
-    (home.path / "agents" / "clerk").mkdir(parents=True)
-    (home.path / "agents" / "clerk" / "agent.toml").write_text(CLERK)
+    home, random, made = home_with_clerk(tmp_path), Random(SEED), list[str]()  # noqa: S311 - a test
     for _ in range(KILLS):
         with serving(home) as daemon:
             first = time.monotonic()
             made += [create(daemon, len(made) + number) for number in range(AT_ONCE)]
             # The jobs are due one second after they were made, one by one.
-            wait = first + random.uniform(0.95, 1.3) - time.monotonic()
-            time.sleep(max(0.0, wait))
-            daemon.tell(signal.SIGKILL)
-            daemon.process.wait(30)
+            kill(daemon, first + random.uniform(0.95, 1.3))
     with serving(home):
-        ends = time.monotonic() + 60
-        while unfinished(home):
-            assert time.monotonic() < ends, unfinished(home)
-            time.sleep(0.05)
+        until(lambda: not unfinished(home))
     # Of those that have ended the newest stay; what each did is a task.
     assert {runs for (runs,) in home.rows("SELECT runs FROM schedules")} == {1}
     tasks = home.rows("SELECT message, state FROM tasks")
@@ -82,17 +107,27 @@ def test_around_the_due_moment_each_run_is_begun_once_and_comes_to_its_end(tmp_p
 
 
 def test_a_job_that_was_made_without_a_daemon_runs_when_there_is_one(tmp_path: Path) -> None:
-    home = make_home(tmp_path / "home", CONFIG)
-    (home.path / "agents" / "clerk").mkdir(parents=True)
-    (home.path / "agents" / "clerk" / "agent.toml").write_text(CLERK)
+    home = home_with_clerk(tmp_path)
     done = home.run("schedules", "create", "clerk", "in 1 seconds", "what time is it?", "--json")
     assert done.returncode == 0, done.stderr
     assert home.rows("SELECT runs FROM schedules") == [(0,)]
     with serving(home):
-        ends = time.monotonic() + 60
-        while unfinished(home):
-            assert time.monotonic() < ends
-            time.sleep(0.05)
+        until(lambda: not unfinished(home))
     assert home.rows("SELECT state, runs, last_outcome FROM schedules") == [
         ("ended", 1, "completed")
     ]
+
+
+def test_each_event_that_was_acknowledged_starts_its_agent_once(tmp_path: Path) -> None:
+    home, random, told = home_with_clerk(tmp_path), Random(SEED), list[str]()  # noqa: S311 - a test
+    for _ in range(KILLS):
+        with serving(home) as daemon:
+            told += [publish(daemon) for _ in range(AT_ONCE)]
+            kill(daemon, time.monotonic() + random.uniform(0, 0.1))
+    waiting = "SELECT 1 FROM timers WHERE kind = 'trigger' UNION ALL "
+    with serving(home):
+        until(lambda: not home.rows(f"{waiting} SELECT 1 FROM tasks WHERE final = 0"))  # noqa: S608 - constants
+    tasks = home.rows("SELECT message, state FROM tasks")
+    assert sorted(message.split("/")[1] for message, _ in tasks) == sorted(told)
+    assert {state for _, state in tasks} == {"completed"}
+    assert home.verified()["intact"]
