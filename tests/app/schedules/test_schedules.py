@@ -402,6 +402,15 @@ async def test_a_manifest_is_a_schedule_of_the_agents_own(tmp_path: Path) -> Non
         assert days.planned() == []
 
 
+async def test_a_manifest_that_asks_for_runs_too_often_is_told_off_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = "[schedule.continuous]\ncheck_interval_secs = 5\n"
+    async with calendar(tmp_path, agents={"clerk": manifest("clerk", more=more)}) as days:
+        assert days.store.of_manifests() == []
+    assert "Runs are at least 60 s apart, and this is 5 s." in caplog.text
+
+
 async def test_in_its_quiet_hours_an_agent_does_not_start_by_the_clock(tmp_path: Path) -> None:
     more = (
         "[schedule.continuous]\ncheck_interval_secs = 3600\n"

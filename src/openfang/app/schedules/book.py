@@ -63,7 +63,7 @@ class Book:
             labels=labels,
             created_at=now,
         )
-        planned = await to_thread.run_sync(partial(_planned, new, config.min_interval_secs))
+        planned = await to_thread.run_sync(partial(first_due, new, config.min_interval_secs))
         async with self._making:
             self._check_room(planned.owner)
             await self._write(planned, "created", call.caller, *added(planned))
@@ -193,7 +193,7 @@ def changed(schedule: Schedule, act: str, by: str) -> Record:
     return Record(event=SCHEDULE_CHANGED, payload=payload, context={"caller": by})
 
 
-def _planned(schedule: Schedule, least: float) -> Schedule:
+def first_due(schedule: Schedule, least: float) -> Schedule:
     """Read when it is due first; what makes no sense is refused. Blocks."""
     from openfang.agents.when import check_apart, read_when, read_zone  # noqa: PLC0415 - start-up
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from anyio import to_thread
+
 from openfang.agents.spec import ONLY_ASKED, Acts
-from openfang.app.schedules.book import added, changed
-from openfang.app.schedules.due import when_of
+from openfang.app.schedules.book import added, changed, first_due
 from openfang.core.errors import OpenFangError
 from openfang.core.schedules import Schedule
 from openfang.core.triggers import conditions
@@ -50,10 +51,10 @@ class Manifested:
         if before is not None:
             await self._write(before, "deleted", *schedules.delete(before))
         if after is not None:
-            due = (await when_of(after)).next_after(after.created_at)
-            if due is not None:
-                new = replace(after, due=due, last=before.last if before else None)
-                await self._write(new, "created", *added(new))
+            least = self.parts.config.schedules.min_interval_secs
+            planned = await to_thread.run_sync(first_due, after, least)
+            new = replace(planned, last=before.last if before else None)
+            await self._write(new, "created", *added(new))
 
     async def _write(self, schedule: Schedule, act: str, *statements: Statement) -> None:
         await self.parts.broker.append([changed(schedule, act, _BY)], statements)
