@@ -49,6 +49,7 @@ def test_references_are_said_in_our_words() -> None:
     ("fields", "why"),
     [
         ({}, "neither a command nor an address"),
+        ({"command": "  "}, "is empty"),
         ({"command": 1}, "no text"),
         ({"command": "x", "args": "y"}, "no list"),
         ({"command": "x", "env": ["A"]}, "no table"),

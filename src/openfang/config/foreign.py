@@ -143,7 +143,7 @@ class _Reading:
         if not isinstance(command, str) or not command:
             raise Refused("its command is no text")
         words = [self._word(word) for word in (*self._program(command), *self._texts("args"))]
-        if words[0].lower() in {"cmd", "cmd.exe"} and words[1:2] in (["/c"], ["/C"]):
+        if words and words[0].lower() in {"cmd", "cmd.exe"} and words[1:2] in (["/c"], ["/C"]):
             words = words[2:]
         if not words:
             raise Refused("its command is empty")
