@@ -141,7 +141,7 @@ def same(told: Any, answered: Any) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        *("mcp.md", "http.md", "agents.md", "a2a.md", "openai.md", "schedules.md"),
+        *("mcp.md", "http.md", "agents.md", "usage.md", "a2a.md", "openai.md", "schedules.md"),
         *("operations.md", "backup.md"),
     ],
 )

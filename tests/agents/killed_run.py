@@ -19,6 +19,7 @@ from openfang.agents.sessions import StoredSessions
 from openfang.audit.chain import digest
 from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.labels import Labels
+from openfang.core.usage import Entry, Payer, Spending
 from openfang.storage.database import open_home
 from openfang.storage.processes import Process
 from openfang.storage.writer import Writer
@@ -26,6 +27,7 @@ from openfang.storage.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+COST = Spending(requests=1, input_tokens=40, output_tokens=2, cost_usd=0.125)
 WISHES = tuple(
     Wish(id=one, tool=tool, arguments={"path": f"{one}.txt"})
     for one, tool in (("w1", "file_read"), ("w2", "file_write"), ("w3", "file_read"))
@@ -52,7 +54,9 @@ async def half_a_run(sessions: StoredSessions, *, run: str = "r1", name: str = "
     talk = await sessions.open("assistant", "key:me", name, most=20)
     go = Message(speaker=Speaker.USER, text="three, please")
     await sessions.begin(talk.id, run, go, Labels.USER_INPUT)
-    await sessions.said(talk.id, run, Message(speaker=Speaker.AGENT, wishes=WISHES))
+    payer = Payer(run=run, chain="c", agent="assistant", purse="assistant", caller="key:me")
+    wanted = Message(speaker=Speaker.AGENT, wishes=WISHES)
+    await sessions.said(talk.id, run, wanted, Entry(payer=payer, spending=COST))
     await sessions.begun(run, WISHES[0])
     done = Message(speaker=Speaker.TOOL, text="one", answers="w1")
     await sessions.said(talk.id, run, done)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from openfang.agents.compact import size
@@ -26,6 +28,7 @@ from openfang.core.agents import (
     Wish,
     Words,
 )
+from openfang.core.budgets import Account, Allowance, Reached, Whose, Window
 from openfang.core.errors import PolicyViolation, SourceFailed
 from openfang.core.ids import Kind
 from openfang.core.results import Result, text_result
@@ -110,6 +113,25 @@ def _run(
         budget=budget,
     )
     return run, journal, heard
+
+
+def _bound(*, tokens: int = 0, cost_usd: float = 0.0) -> Allowance:
+    return Allowance(
+        account=Account(whose=Whose.PURSE, name="assistant"),
+        window=Window.RUN,
+        said="the agent assistant",
+        setting="safety.max_token_usage",
+        tokens=tokens,
+        cost_usd=cost_usd,
+    )
+
+
+def _over(bound: Allowance | None, used: Usage) -> Reached | None:
+    if bound is None:
+        return None
+    amount = used.tokens if bound.tokens else used.cost_usd
+    most = bound.tokens or bound.cost_usd
+    return Reached(allowance=bound, used=amount) if amount >= most else None
 
 
 async def _say_path(wish: Wish) -> Result:
@@ -208,18 +230,19 @@ async def test_a_refused_call_comes_back_as_a_result_that_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "ending"),
+    ("bound", "ending"),
     [
-        (Budget(rounds=2), Ending.STEPS),
-        (Budget(tokens=15), Ending.TOKENS),
-        (Budget(cost_usd=0.01), Ending.COST),
+        (None, Ending.STEPS),
+        (_bound(tokens=15), Ending.TOKENS),
+        (_bound(cost_usd=0.01), Ending.COST),
     ],
 )
 async def test_a_budget_ends_a_run_and_leaves_no_call_without_its_result(
-    budget: Budget, ending: Ending
+    bound: Allowance | None, ending: Ending
 ) -> None:
     model = Script([_wish(1)], [_wish(2)], [_wish(3)])
-    run, journal, _ = _run(model, _say_path, budget=budget)
+    run, journal, _ = _run(model, _say_path, budget=Budget(rounds=2))
+    run.over = partial(_over, bound)
 
     ended = await run.answer()
 
@@ -275,17 +298,96 @@ async def test_a_model_is_asked_again_as_often_as_its_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "ending"),
-    [(Budget(tokens=100), Ending.TOKENS), (Budget(cost_usd=1.0), Ending.COST)],
+    ("bound", "ending"),
+    [(_bound(tokens=100), Ending.TOKENS), (_bound(cost_usd=1.0), Ending.COST)],
 )
-async def test_what_was_used_before_counts(budget: Budget, ending: Ending) -> None:
+async def test_what_was_used_before_counts(bound: Allowance, ending: Ending) -> None:
     model = Script([Words("hello")])
-    run, _, _ = _run(model, _say_path, budget=budget)
-    run.spent = Usage(input_tokens=90, output_tokens=10, cost_usd=1.0)
+    run, _, _ = _run(model, _say_path)
+    run.over = partial(_over, bound)
+    run.usage = Usage(input_tokens=90, output_tokens=10, cost_usd=1.0)
     ended = await run.answer()
 
-    assert ended.ending is ending
+    assert (ended.ending, ended.usage) == (ending, run.usage)
     assert model.prompts == []
+
+
+async def test_a_budget_is_named_in_the_last_words_and_for_programs() -> None:
+    run, _, heard = _run(Script([Words("One moment. "), _wish(1)]), _say_path)
+    run.over = partial(_over, _bound(tokens=15))
+    ended = await run.answer()
+
+    assert ended.why == (
+        "I stopped: the budget of the agent assistant is used up: 15 of 15 tokens a run. "
+        "It is raised by safety.max_token_usage."
+    )
+    assert ended.answer == f"One moment. \n\n{ended.why}"
+    assert ended.budget == Reached(allowance=_bound(tokens=15), used=15)
+    assert heard[-1] == ended
+
+
+async def test_what_others_took_from_a_budget_meanwhile_ends_a_run_before_it_asks_again() -> None:
+    """A call may be to an agent that takes from the same budget."""
+    model = Script([_wish(1)], [Words("never asked")])
+    bounds = [None, None, None, _bound(tokens=1)]
+
+    def over(used: Usage) -> Reached | None:
+        return _over(bounds.pop(0), used)
+
+    run, journal, _ = _run(model, _say_path)
+    run.over = over
+    ended = await run.answer()
+
+    assert ended.ending is Ending.TOKENS
+    assert len(model.prompts) == 1
+    assert journal.turns[-1].text == "<1.txt>"
+
+
+class Endless(Script):
+    """A model that makes no progress: it wants the same again and again."""
+
+    async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
+        self.prompts.append(prompt)
+        yield _wish(len(self.prompts))
+        yield Spent(Usage(requests=1, input_tokens=10, output_tokens=5))
+
+
+async def test_a_model_that_never_stops_is_ended_by_its_rounds() -> None:
+    model = Endless()
+    run, journal, _ = _run(model, _say_path, budget=Budget(rounds=7))
+    with anyio.fail_after(20):
+        ended = await run.answer()
+
+    assert (ended.ending, len(model.prompts)) == (Ending.STEPS, 8)
+    assert ended.answer == "I stopped: the run has no more steps left."
+    assert unanswered(journal.turns) == ()
+
+
+async def test_a_model_that_never_stops_is_ended_by_its_budget() -> None:
+    model = Endless()
+    run, _, _ = _run(model, _say_path, budget=Budget(rounds=1_000))
+    run.over = partial(_over, _bound(tokens=60))
+    with anyio.fail_after(20):
+        ended = await run.answer()
+
+    assert (ended.ending, len(model.prompts)) == (Ending.TOKENS, 4)
+
+
+async def test_a_model_that_speaks_without_end_is_ended_by_time() -> None:
+    class Talker(Script):
+        async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
+            del prompt
+            while True:
+                yield Words("and ")
+                await anyio.lowlevel.checkpoint()
+
+    run, _, _ = _run(Talker(), _say_path, budget=Budget(seconds=0.05))
+    with anyio.fail_after(20):
+        ended = await run.answer()
+
+    assert ended.ending is Ending.TIME
+    assert ended.answer.startswith("and and ")
+    assert ended.answer.endswith("I stopped: the run has no more time left.")
 
 
 async def test_a_long_run_is_asked_within_the_window_and_kept_whole() -> None:

@@ -366,17 +366,3 @@ async def test_a_long_result_is_cut_once_and_kept_for_the_person_who_asked(
     assert kept[0].count(b"line of text") >= 15_000
     assert answer.structured["ending"] == "answered"
     assert answer.structured["session"].startswith("session_")
-
-
-async def test_what_an_agent_used_in_this_hour_counts_for_its_next_run(tmp_path: Path) -> None:
-    put(tmp_path, "assistant", f"[resources]\nmax_llm_tokens_per_hour = 100\n{ASSISTANT}")
-    async with node(tmp_path) as (app, agents):
-        assert (await say(app, "assistant", "what time is it?")).startswith("20")
-        sql = "UPDATE agent_runs SET usage = ?"
-        used = '{"requests":1,"input_tokens":90,"output_tokens":10,"cost_usd":0}'
-        app.parts.database.connection.execute(sql, (used,))
-        answer = await app.call("agent:assistant", message="what time is it?")
-        assert agents.sessions.used(["assistant"]).tokens == 100
-
-    assert answer.text == "I stopped: the tokens of this hour are used up."
-    assert answer.structured["ending"] == "tokens"

@@ -46,6 +46,7 @@ def test_a_new_key_has_a_project_and_all_tools_and_nothing_else(openfang: Cli) -
         "spec": None,
         "blacklist": [],
         "cells_per_minute": None,
+        "budget_usd_per_day": None,
         "expires_at": None,
         "revoked_at": None,
     }

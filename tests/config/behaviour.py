@@ -149,6 +149,10 @@ BEHAVIOUR: dict[str, str] = {
     "limits.costs.message": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
     "limits.costs.call": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.costs.health": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",
+    **{
+        f"budget.max_{window}_usd": "tests/agents/test_spending.py::test_the_node_has_a_budget_for_all_agents_together"
+        for window in ("hourly", "daily", "monthly")
+    },
     "server.connections": f"{SLOW}test_whoever_waits_longest_makes_room_for_the_next",
     "server.head_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",
     "server.body_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",

@@ -10,6 +10,7 @@ GRANTED = f"{MANIFESTS}test_grants_pass_as_they_are_written"
 TOOLS = f"{MANIFESTS}test_servers_and_skills_are_granted_as_tools_and_agents_by_name"
 OFFERING = "tests/app/offering/"
 BOUNDS = "tests/agents/test_bounds.py::"
+SPENDING = "tests/agents/test_spending.py::"
 TURNS = "tests/agents/test_turns.py::"
 CLOSED = f"{BOUNDS}test_a_path_that_is_denied_stays_closed_to_every_tool_of_files"
 MODELS = "tests/agents/models/test_providers.py::"
@@ -81,11 +82,11 @@ TOML: dict[str, str] = {
     "resources.max_memory_bytes": OPEN,
     "resources.max_cpu_time_ms": OPEN,
     "resources.max_tool_calls_per_minute": f"{BOUNDS}test_an_agent_makes_so_many_calls_in_a_minute",
-    "resources.max_llm_tokens_per_hour": OPEN,
+    "resources.max_llm_tokens_per_hour": f"{SPENDING}test_tokens_of_an_hour_end_the_next_run_until_the_hour_has_passed",
     "resources.max_network_bytes_per_hour": OPEN,
-    "resources.max_cost_per_hour_usd": OPEN,
-    "resources.max_cost_per_day_usd": OPEN,
-    "resources.max_cost_per_month_usd": OPEN,
+    "resources.max_cost_per_hour_usd": f"{SPENDING}test_money_of_an_hour_ends_a_run_in_the_middle",
+    "resources.max_cost_per_day_usd": f"{SPENDING}test_money_of_a_day_and_a_month_comes_back_with_the_calendar",
+    "resources.max_cost_per_month_usd": f"{SPENDING}test_money_of_a_day_and_a_month_comes_back_with_the_calendar",
     "autonomous.max_iterations": OPEN,
     "autonomous.max_restarts": OPEN,
     "autonomous.heartbeat_interval_secs": OPEN,
@@ -96,8 +97,8 @@ TOML: dict[str, str] = {
     "routing.simple_threshold": f"{MODELS}test_the_length_of_what_is_asked_chooses_the_model",
     "routing.complex_threshold": f"{MODELS}test_the_length_of_what_is_asked_chooses_the_model",
     "autonomous.quiet_hours": f"{SCHEDULES}test_in_its_quiet_hours_an_agent_does_not_start_by_the_clock",
-    "safety.max_loop_ticks": OPEN,
-    "safety.max_token_usage": OPEN,
+    "safety.max_loop_ticks": f"{SPENDING}test_the_tokens_and_the_steps_of_one_run_are_bounded",
+    "safety.max_token_usage": f"{SPENDING}test_the_tokens_and_the_steps_of_one_run_are_bounded",
     "safety.repetitive_fail_threshold": OPEN,
     "safety.frustration_threshold": OPEN,
     "safety.error_window_size": OPEN,

@@ -39,8 +39,8 @@ def test_a_manifest_that_says_nothing_in_vain_gets_no_warning(home: Path) -> Non
         ('[capabilities]\npaths = ["/srv"]', "capabilities.paths"),
         ("[limits]\nagent_calls = 3", "limits.agent_calls"),
         ("[limits]\nplugin_timeout_secs = 3", "limits.plugin_timeout_secs"),
-        ("[safety]\nmax_token_usage = 3", "safety.max_token_usage"),
-        ("[resources]\nmax_cost_per_day_usd = 1", "resources.max_cost_per_day_usd"),
+        ("[safety]\nerror_window_size = 3", "safety.error_window_size"),
+        ("[resources]\nmax_network_bytes_per_hour = 1", "resources.max_network_bytes_per_hour"),
         ("[autonomous]\nmax_restarts = 3", "autonomous.max_restarts"),
     ],
 )
@@ -51,9 +51,9 @@ def test_a_key_that_nobody_acts_on_is_named_with_its_line(home: Path, text: str,
 
 
 def test_the_same_holds_for_agent_json(home: Path) -> None:
-    put(home, '{"identity": {"id": "coder"}, "safety": {"maxLoopTicks": 5}}', file="agent.json")
+    put(home, '{"identity": {"id": "coder"}, "safety": {"errorWindowSize": 5}}', file="agent.json")
     (doubt,) = doubtful(home, (), ())
-    assert doubt.key == "safety.max_loop_ticks"
+    assert doubt.key == "safety.error_window_size"
 
 
 def test_a_provider_that_nobody_says_where_to_find_is_said(home: Path) -> None:

@@ -301,15 +301,6 @@ def test_a_run_is_under_way_until_it_ends(database: Database) -> None:
     ]
 
 
-def test_what_agents_used_lately_is_added_up(database: Database) -> None:
-    one = begun(database)
-    usage = Usage(requests=2, input_tokens=30, output_tokens=12, cost_usd=0.5)
-    write(database, *agent_runs.end("r", Ended(answer="", usage=usage), 9))
-    store = AgentRunStore(database)
-    assert store.used([one.agent, "another"], 1) == usage
-    assert store.used([one.agent], 2) == store.used(["another"], 1) == Usage()
-
-
 def test_two_runs_do_not_begin_in_one_session(database: Database) -> None:
     one = begun(database, process="here")
     again = Beginning(run="r2", session=one.id, process="there", labels=Labels.NONE, now=2)

@@ -6,6 +6,7 @@ Everything that is said is in the journal before anything follows from it.
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
     from openfang.core.agents import Model, Said
+    from openfang.core.budgets import Reached
     from openfang.core.results import Receipt, Result
     from openfang.core.tools import Tool
 
@@ -60,11 +62,18 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may use up, and how often its model is asked again; 0 and None are no bound."""
+    """What a run may use up, and how often its model is asked again; 0 and None are no bound.
+
+    `run_tokens` are those of one run; the others are shared by all runs of the agent in an hour, a
+    day and a month.
+    """
 
     rounds: int = 50
+    run_tokens: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    daily_usd: float = 0.0
+    monthly_usd: float = 0.0
     seconds: float | None = None
     at_once: int = 8
     bounds: Bounds = UNBOUNDED
@@ -74,8 +83,11 @@ def smaller(one: Budget, other: Budget) -> Budget:
     """The tighter of two budgets, each of its bounds for itself."""
     return Budget(
         rounds=min(one.rounds, other.rounds),
+        run_tokens=int(_tighter(one.run_tokens, other.run_tokens)),
         tokens=int(_tighter(one.tokens, other.tokens)),
         cost_usd=_tighter(one.cost_usd, other.cost_usd),
+        daily_usd=_tighter(one.daily_usd, other.daily_usd),
+        monthly_usd=_tighter(one.monthly_usd, other.monthly_usd),
         seconds=_least(one.seconds, other.seconds),
         at_once=min(one.at_once, other.at_once),
         bounds=_narrower(one.bounds, other.bounds),
@@ -98,12 +110,18 @@ def _tighter(one: float, other: float) -> float:
     return min(one, other) if one and other else one or other
 
 
+def _never(used: Usage) -> None:
+    """No budget ends a run that has none."""
+    del used
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """One message and all that follows from it. `history` ends with what is to be answered.
 
-    `spent` is what was used up before; `window` is what the model can read, in tokens. `theirs` are
-    tools that whoever asks has: a wish for one of them ends the run.
+    `over` finds a budget that is used up; `usage` may begin with what an earlier process had used.
+    `window` is what the model can read, in tokens. `theirs` are tools that whoever asks has: a wish
+    for one of them ends the run.
     """
 
     model: Model
@@ -116,10 +134,12 @@ class Run:
     budget: Budget = Budget()
     max_tokens: int = 4096
     temperature: float = 0.7
-    spent: Usage = field(default=Usage())
+    over: Callable[[Usage], Reached | None] = _never
+    usage: Usage = field(default=Usage())
     window: int = 0
     theirs: frozenset[str] = frozenset()
-    usage: Usage = field(default=Usage(), init=False)
+    now: Callable[[], int] = time.time_ns
+    _reached: Reached | None = field(default=None, init=False)
     _words: list[str] = field(default_factory=list[str], init=False)
     _left: tuple[Wish, ...] = field(default=(), init=False)
     _stop: Stop = field(default=Stop.DONE, init=False)
@@ -130,9 +150,15 @@ class Run:
         ending = Ending.TIME
         with anyio.move_on_after(self.budget.seconds):
             ending = await self._to_its_end()
-        why = self._why if ending is Ending.FAILED else ""
-        text = parting("".join(self._words), ending, why)
-        ended = Ended(answer=text, ending=ending, why=why, usage=self.usage, wishes=self._left)
+        why = self._why if self._reached or ending is Ending.FAILED else ""
+        ended = Ended(
+            answer=parting("".join(self._words), ending, why),
+            ending=ending,
+            usage=self.usage,
+            wishes=self._left,
+            budget=self._reached,
+            why=why,
+        )
         self.told(ended)
         return ended
 
@@ -141,31 +167,34 @@ class Run:
             return ending
         await self._finish_calls()
         for left in range(self.budget.rounds, -1, -1):
-            message = await self._said()
-            if message is None:
-                return Ending.FAILED
-            if not message.wishes:
-                return _STOPS[self._stop]
-            if ending := self._over() or (None if left else Ending.STEPS):
-                await self._leave(message.wishes)
+            if ending := self._over() or await self._step(left):
                 return ending
-            theirs = tuple([wish for wish in message.wishes if self._is_theirs(wish)])
-            await self._make_all([wish for wish in message.wishes if wish not in theirs])
-            if theirs:
-                self._left = theirs
-                return Ending.CALLS
         return Ending.STEPS
+
+    async def _step(self, left: int) -> Ending | None:
+        """Ask once, and make what the model wants; so many more steps are left."""
+        message = await self._said()
+        if message is None:
+            return Ending.FAILED
+        if not message.wishes:
+            return _STOPS[self._stop]
+        if ending := self._over() or (None if left else Ending.STEPS):
+            await self._leave(message.wishes)
+            return ending
+        self._left = tuple([wish for wish in message.wishes if self._is_theirs(wish)])
+        await self._make_all([wish for wish in message.wishes if wish not in self._left])
+        return Ending.CALLS if self._left else None
 
     def _is_theirs(self, wish: Wish) -> bool:
         return wish.tool in self.theirs and not wish.unread
 
     def _over(self) -> Ending | None:
-        budget, used = self.budget, self.spent + self.usage
-        if budget.tokens and used.tokens >= budget.tokens:
-            return Ending.TOKENS
-        if budget.cost_usd and used.cost_usd >= budget.cost_usd:
-            return Ending.COST
-        return None
+        """Look at the budgets: others take from them, too."""
+        self._reached = self.over(self.usage)
+        if self._reached is None:
+            return None
+        self._why = f"I stopped: {self._reached.sentence(self.now())}"
+        return self._reached.ending
 
     async def _said(self) -> Message | None:
         """Let the model speak; None if it does not, for a reason that may be known."""
@@ -344,8 +373,8 @@ def parting(said: str, ending: Ending, why: str = "") -> str:
 _WORDS = {
     Ending.ANSWERED: "",
     Ending.STEPS: "I stopped: the run has no more steps left.",
-    Ending.TOKENS: "I stopped: the tokens of this hour are used up.",
-    Ending.COST: "I stopped: the money of this hour is used up.",
+    Ending.TOKENS: "I stopped: no tokens are left.",
+    Ending.COST: "I stopped: no money is left.",
     Ending.TIME: "I stopped: the run has no more time left.",
     Ending.LENGTH: "I stopped: the answer is longer than max_tokens allows.",
     Ending.REJECTED: "I do not do that.",

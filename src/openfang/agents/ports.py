@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec, Mind
     from openfang.core.agents import Ended, Message, Model, Usage, Wish
+    from openfang.core.budgets import Reached
     from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.labels import Labels
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.tools import Tool
+    from openfang.core.usage import Entry, Payer, Spending
 
 Invoke: TypeAlias = "Callable[[Call], Awaitable[Result]]"
 
@@ -44,6 +46,17 @@ class Came:
 NOWHERE = Came()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is kept with the end of a run: last turns, and what was used up since the one before."""
+
+    said: Sequence[Message] = ()
+    entry: Entry | None = None
+
+
+NO_REST = Rest()
+
+
 class Sessions(Protocol):
     """Conversations, one for each agent, caller and name. What returned is durable."""
 
@@ -67,8 +80,10 @@ class Sessions(Protocol):
         """
         ...
 
-    async def said(self, session: str, run: str, message: Message) -> None:
-        """Keep a turn of a run."""
+    async def said(
+        self, session: str, run: str, message: Message, entry: Entry | None = None
+    ) -> None:
+        """Keep a turn of a run, and what was used up until then."""
         ...
 
     async def begun(self, run: str, wish: Wish) -> None:
@@ -85,7 +100,7 @@ class Sessions(Protocol):
         run: str,
         ended: Ended,
         labels: Labels,
-        said: Sequence[Message] = (),
+        rest: Rest = NO_REST,
     ) -> None:
         """Keep how a run ended, its last turns, and what the conversation carries from now on."""
         ...
@@ -120,6 +135,22 @@ class Programs(Protocol):
         ...
 
 
+class Budgets(Protocol):
+    """Who pays for a run, and whether it may go on."""
+
+    def payer(self, spec: AgentSpec, call: Call, run: str) -> Payer:
+        """Say on whose account a run goes."""
+        ...
+
+    def holding(self, spec: AgentSpec, payer: Payer) -> Callable[[Usage], Reached | None]:
+        """Begin a run: what is returned finds a budget that is used up, given the run's usage."""
+        ...
+
+    def spent(self, spending: Spending) -> None:
+        """Hear of what was written down."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
     """What every agent is handed."""
@@ -133,7 +164,7 @@ class Around:
     sessions: Sessions
     programs: Programs
     safe: Callable[[Wish], bool]
-    spent: Callable[[AgentSpec], Usage]
+    budgets: Budgets
     interrupted: Mapping[str, Interrupted]
     client_known: Callable[[str], None]
     blob: Callable[[Call, str], bytes | None]

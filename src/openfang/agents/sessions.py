@@ -14,26 +14,28 @@ import anyio
 from anyio import to_thread
 
 from openfang.agents.history import closed, trimmed
-from openfang.agents.ports import NOWHERE, Busy, Conversation
-from openfang.core.agents import Ended, Ending, Speaker
+from openfang.agents.ports import NO_REST, NOWHERE, Busy, Conversation
+from openfang.core.agents import NO_USAGE, Ended, Ending, Speaker
 from openfang.core.errors import Conflict, HomeError, SourceFailed
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
-from openfang.storage import agent_runs, sessions
+from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.database import BUSY_SECONDS, Database
+from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from openfang.agents.ports import Came
+    from openfang.agents.ports import Came, Rest
     from openfang.core.agents import Message, Usage, Wish
     from openfang.core.sessions import SessionTurn
+    from openfang.core.usage import Entry
     from openfang.storage.agent_runs import RunUnderWay
     from openfang.storage.processes import Process
     from openfang.storage.sessions import Statement
@@ -43,7 +45,6 @@ _log = logging.getLogger("openfang.agents")
 _CHARACTERS_ON_THE_LOOP: Final = 250_000
 _MOST_TAKEN: Final = 3
 _PAUSE_SECONDS: Final = 0.5
-_HOUR: Final = 3_600_000_000_000
 _ID: Final = re.compile(r"\Asession_[0-9a-f]{32}\Z")
 _RESERVED: Final = "session_"
 
@@ -52,7 +53,7 @@ _RESERVED: Final = "session_"
 class Interrupted:
     """A run whose process is gone, and which is ours now. `turns` is what was said in it so far.
 
-    `begun` are calls that were about to be made and have no result.
+    `begun` are calls that were about to be made and have no result. `used` is what it has cost.
     """
 
     run: str
@@ -65,6 +66,7 @@ class Interrupted:
     begun: frozenset[str]
     origin: str = ""
     task: str = ""
+    used: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,16 +121,15 @@ class StoredSessions:
             await self._write(*self._known(), *agent_runs.begin(beginning, dead), *said)
         self.process.known = True
 
-    def used(self, agents: Collection[str]) -> Usage:
-        """Add up what these agents have used in the last hour."""
-        return AgentRunStore(self.database).used(agents, self.now() - _HOUR)
-
-    async def said(self, session: str, run: str, message: Message) -> None:
-        """Keep a turn of a run."""
-        result = message.speaker is Speaker.TOOL
+    async def said(
+        self, session: str, run: str, message: Message, entry: Entry | None = None
+    ) -> None:
+        """Keep a turn of a run, and what was used up until then."""
+        result, now = message.speaker is Speaker.TOOL, self.now()
         await self._write(
-            *sessions.say(session, run, message, self.now()),
+            *sessions.say(session, run, message, now),
             *((agent_runs.answered(run, message.answers),) if result else ()),
+            *ledger.add(entry, now),
         )
 
     async def begun(self, run: str, wish: Wish) -> None:
@@ -141,15 +142,16 @@ class StoredSessions:
         run: str,
         ended: Ended,
         labels: Labels,
-        said: Sequence[Message] = (),
+        rest: Rest = NO_REST,
     ) -> None:
         """Keep how a run ended, its last turns, and what the conversation carries from now on."""
         now = self.now()
-        turns = [sessions.say(session, run, message, now) for message in said]
+        turns = [sessions.say(session, run, message, now) for message in rest.said]
         await self._write(
             *chain.from_iterable(turns),
             *agent_runs.end(run, ended, now),
             sessions.carry(session, labels, now),
+            *ledger.add(rest.entry, now),
         )
 
     async def interrupted(self) -> list[Interrupted]:
@@ -234,8 +236,8 @@ class StoredSessions:
         turns = self._store.turns_of(run.session, run.id)
         if session is None or not turns:
             return None
-        over = _why_over(run, session, turns)
-        rest = _ending(run, over, self.now()) if over else ()
+        over, used = _why_over(run, session, turns), LedgerStore(self.database).of_run(run.id).usage
+        rest = _ending(run, over, used, self.now()) if over else ()
         try:
             unit = Unit(
                 statements=(*self._known(), agent_runs.take_over(run, self.process.id), *rest)
@@ -258,6 +260,7 @@ class StoredSessions:
             begun=AgentRunStore(self.database).begun(run.id),
             origin=run.origin,
             task=run.task,
+            used=used,
         )
 
     async def _insist(self, unit: Unit) -> None:
@@ -300,10 +303,10 @@ def _why_over(
     return None
 
 
-def _ending(run: RunUnderWay, why: str, now: int) -> tuple[Statement, ...]:
+def _ending(run: RunUnderWay, why: str, used: Usage, now: int) -> tuple[Statement, ...]:
     if why != _ANSWERED:
-        return agent_runs.give_up(run, now)
-    ended = Ended(answer="", ending=Ending.ANSWERED)
+        return agent_runs.give_up(run, now, used)
+    ended = Ended(answer="", ending=Ending.ANSWERED, usage=used)
     return *agent_runs.end(run.id, ended, now), sessions.carry(run.session, run.labels, now)
 
 

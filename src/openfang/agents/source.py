@@ -208,7 +208,7 @@ class AgentSource:
         spec, around = self.spec, self._around
         opened = await around.sessions.reopen(before, most=spec.history)
         turns = list(before.turns)
-        turn = Turn(self, spec, around, admitted, opened, before.run, turns)
+        turn = Turn(self, spec, around, admitted, opened, before.run, turns, used=before.used)
         for lost in resumed(turns, before.begun, around.safe)[len(turns) :]:
             await turn.said(lost)
         return await self._to_its_end(turn, turn.go_on())
@@ -259,7 +259,7 @@ def _last_words(error: BaseException) -> str:
 
 
 def _result(ended: Ended, session: str, labels: Labels) -> Result:
-    usage = ended.usage
+    usage, budget = ended.usage, ended.budget
     calls = {"calls": [_wish(wish) for wish in ended.wishes]} if ended.wishes else {}
     return Result(
         content=(text_part(ended.answer), *artifact_parts(ended.artifacts)),
@@ -275,6 +275,7 @@ def _result(ended: Ended, session: str, labels: Labels) -> Result:
                 "cost_usd": usage.cost_usd,
             },
             **calls,
+            **({"budget": budget.as_json()} if budget else {}),
         },
         is_error=ended.ending in {Ending.FAILED, Ending.REJECTED},
         labels=labels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -10,22 +11,26 @@ from openfang.agents.attached import whole
 from openfang.agents.given import NOTHING
 from openfang.agents.history import lost, unanswered
 from openfang.agents.loop import Run, parting
-from openfang.agents.ports import Incoming
+from openfang.agents.meter import Meter, Metered
+from openfang.agents.ports import Incoming, Rest
 from openfang.agents.questions import answer_in, askable, question_call
 from openfang.agents.spec import Mind, both
-from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Words
+from openfang.core.agents import NO_USAGE, Ended, Ending, Message, Speaker, Words
+from openfang.core.errors import CallRefused
+from openfang.core.usage import Entry, Spending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from openfang.agents.given import Given
     from openfang.agents.ports import Around, Conversation
     from openfang.agents.spec import AgentSpec
-    from openfang.core.agents import Wish
-    from openfang.core.calls import Admitted, Caller
+    from openfang.core.agents import Usage, Wish
+    from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.labels import Labels
     from openfang.core.progress import Told
     from openfang.core.results import Result
+    from openfang.core.usage import Payer
 
 
 _WANTED: Final = ("instructions", "temperature", "max_tokens", "tools")
@@ -44,7 +49,8 @@ class Agent(Protocol):
 class Turn:
     """Binds one run to its agent, its caller and its session. It is the run's journal, too.
 
-    `spec` is the agent as the run began, `turns` is what was said in it so far.
+    `spec` is the agent as the run began, `turns` is what was said in it so far, `used` what an
+    earlier process had used.
     """
 
     agent: Agent
@@ -55,12 +61,16 @@ class Turn:
     run: str
     turns: list[Message]
     given: Given = NOTHING
+    used: Usage = NO_USAGE
     labels: Labels = field(init=False)
+    _payer: Payer = field(init=False)
+    _meter: Meter = field(default_factory=Meter, init=False)
     _unsaid: list[str] = field(default_factory=list[str], init=False)
     _thinking: Run | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.labels = self.admitted.labels | self.opened.labels
+        self._payer = self.around.budgets.payer(self.spec, self.admitted.call, self.run)
 
     @property
     def usage(self) -> Usage | None:
@@ -102,21 +112,21 @@ class Turn:
         return Ended(answer="The agent's process was interrupted.", ending=Ending.FAILED)
 
     async def _by_model(self, mind: Mind) -> Ended:
-        budget, given = self.spec.budget, self.given
+        given = self.given
         mind = given.mind(mind)
-        bounded = budget.tokens or budget.cost_usd
         self._thinking = Run(
-            model=self.around.model(mind),
+            model=Metered(self.around.model(mind), self._meter),
             system=mind.system,
             history=[*self.opened.history, *self.turns],
             tools=lambda: given.beside(self.around.tools(self._caller)),
             call=self.call,
             journal=self,
             told=self._told,
-            budget=budget,
+            budget=self.spec.budget,
             max_tokens=mind.max_tokens,
             temperature=mind.temperature,
-            spent=self.around.spent(self.spec) if bounded else Usage(),
+            over=self.around.budgets.holding(self.spec, self._payer),
+            usage=self.used,
             window=mind.window,
             theirs=given.names,
         )
@@ -144,9 +154,20 @@ class Turn:
             labels=self.labels,
             sessions=(*parent.sessions, self.opened.id),
         )
-        result = await self.around.invoke(self.around.bind(self._caller, call))
+        result = await self._counted(self.around.bind(self._caller, call))
         self.labels |= result.labels
         return result
+
+    async def _counted(self, call: Call) -> Result:
+        """Make a call; one that was refused is none."""
+        made = Spending(tool_calls=1)
+        try:
+            return await self.around.invoke(call)
+        except CallRefused:
+            made = Spending()
+            raise
+        finally:
+            self._meter.count(made)
 
     async def ask(self, question: str) -> str:
         """Ask whoever sent the message, if their client can."""
@@ -159,8 +180,9 @@ class Turn:
         return answer_in(result)
 
     async def said(self, message: Message) -> None:
-        """Keep a turn."""
-        await self.around.sessions.said(self.opened.id, self.run, message)
+        """Keep a turn, and with it what it cost."""
+        with self._entry() as entry:
+            await self.around.sessions.said(self.opened.id, self.run, message, entry)
         self.turns.append(message)
         if message.speaker is Speaker.AGENT:
             self._unsaid.clear()
@@ -172,7 +194,16 @@ class Turn:
     async def end(self, ended: Ended, why: str = "") -> None:
         """Keep how it ended; `why` is said if the run broke off."""
         left = tuple(self._left(ended, why))
-        await self.around.sessions.end(self.opened.id, self.run, ended, self.labels, left)
+        with self._entry() as entry:
+            rest = Rest(said=left, entry=entry)
+            await self.around.sessions.end(self.opened.id, self.run, ended, self.labels, rest)
+
+    @contextmanager
+    def _entry(self) -> Generator[Entry]:
+        """Write down what was counted, with what is written now."""
+        with self._meter.keeping() as spending:
+            yield Entry(payer=self._payer, spending=spending)
+        self.around.budgets.spent(spending)
 
     def _left(self, ended: Ended, why: str) -> Iterator[Message]:
         """Leave nothing open in the session: no call without its result, no question unanswered."""

@@ -31,6 +31,7 @@ from openfang.app.schedules.people import Scheduling
 from openfang.app.servers.census import health_body, said, server_body, servers_body
 from openfang.app.servers.secrets import Secrets
 from openfang.app.servers.upkeep import Upkeep
+from openfang.app.spending import spending_report
 from openfang.config.home import find_home
 from openfang.core.calls import Role
 from openfang.core.errors import NotFound, UnknownTool
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
     from openfang.core.tools import Risk, Tool
+    from openfang.core.usage import Report, UsageQuery
     from openfang.storage.log import LogRow
 
 T = TypeVar("T")
@@ -309,6 +311,10 @@ class Local(Scheduling):
 
     async def _memories(self, wanted: Wanted) -> Memories:
         return await memories_of(self.parts, self.caller, wanted)
+
+    async def usage(self, wanted: UsageQuery) -> Report:
+        """Add up what was used: by everybody for who watches, else for this caller."""
+        return await spending_report(self.parts, self.caller, wanted)
 
     async def send_task(
         self, agent: str, message: str, *, context: str = "", task: str = ""

@@ -11,6 +11,7 @@ from openfang.app.news import News
 from openfang.app.schedules.book import Book
 from openfang.app.schedules.triggers import Events
 from openfang.core.events import TOOL_HELD, Record
+from openfang.core.usage import NOTHING
 from openfang.safety.urls import without_user
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from openfang.core.ids import Kind
     from openfang.core.ports import Clock, ToolSource
     from openfang.core.results import Result
+    from openfang.core.usage import Spending
     from openfang.host.secrets import MasterKey, SecretStore
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.invoke import Pipeline
@@ -95,6 +97,7 @@ class Parts:
     schedules: Book = field(init=False)
     events: Events = field(init=False)
     turned_away: Callable[[str], None] = _uncounted
+    spent: Spending = NOTHING  # by agents, since the start of the process
 
     @property
     def reached_at(self) -> str:

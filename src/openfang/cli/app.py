@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
-    "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "a2a"),
+    "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "backup", "restore", "completion"),
 }
@@ -40,6 +40,7 @@ _COMMANDS = {
     "connect": ("connect:connect", "Wire a client to this node: show the change, back up, write."),
     "mcp": ("mcp:mcp", "Serve an MCP client on standard input and output."),
     "chat": ("chat:chat", "Talk to an agent, line by line."),
+    "usage": ("usage:usage", "Show what was used up: tokens, money, calls."),
     "explain": ("explain:explain", "Show how a call would be decided, without making it."),
     "doctor": ("doctor:doctor", "Look whether home and machine are in order."),
     "backup": ("backup:backup", "Copy the whole home into one file, while it is in use."),

@@ -20,6 +20,7 @@ from openfang.core.keys import EDGES, AdminToken, Key, opened
 from openfang.core.wire import key_body
 
 _MOST_CELLS = 1_000_000_000
+_MOST_USD = 1_000_000
 _HASH = re.compile(r"\A[0-9a-f]{64}\Z")
 _ALL = ("*",)
 _UNSAID = frozenset({"id", "name", "kind", "state", "created_at"})
@@ -64,6 +65,9 @@ class Scope:
     spec: Annotated[str | None, Parameter(help="The frozen spec that it works by: a hash.")] = None
     limit: Annotated[
         int | None, Parameter(help="Its own rate, in cells a minute; a call costs 5.")
+    ] = None
+    budget_usd_per_day: Annotated[
+        float | None, Parameter(help="What agents may spend on models for it in a day (UTC).")
     ] = None
 
 
@@ -116,6 +120,7 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
         raise Usage(
             f"--limit is {scope.limit}.", way_out=f"cells a minute, from 1 to {_MOST_CELLS}"
         )
+    _check_budget(scope.budget_usd_per_day)
     if scope.spec is not None and not _HASH.match(scope.spec):
         raise Usage(f"{scope.spec!r} is no hash of a spec.", way_out="openfang spec list")
     named = _globs(scope.toolset, "--toolset"), _globs(scope.agent, "--agent")
@@ -134,7 +139,16 @@ def _key(name: str, tools: Globs, scope: Scope) -> Key:
         spec=scope.spec,
         blacklist=tags(scope.blacklist),
         cells_per_minute=scope.limit,
+        budget_usd_per_day=scope.budget_usd_per_day,
     )
+
+
+def _check_budget(dollars: float | None) -> None:
+    if dollars is not None and not 0 < dollars <= _MOST_USD:
+        raise Usage(
+            f"--budget-usd-per-day is {dollars:g}.",
+            way_out=f"US dollars, more than 0 and at most {_MOST_USD}",
+        )
 
 
 def _role(scope: Scope) -> Role:

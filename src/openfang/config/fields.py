@@ -150,6 +150,7 @@ FolderPath = Annotated[str, AfterValidator(_absolute), AfterValidator(resolved)]
 HomePath = Annotated[str, Field(min_length=1), AfterValidator(resolved)]
 
 Seconds = Annotated[float, Field(gt=0, le=DAY)]
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 TagName = Annotated[

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from openfang.config.fields import (
     Count,
+    Dollars,
     Glob,
     Seconds,
     Section,
@@ -24,7 +25,6 @@ MIB = 1024 * 1024
 DEFAULT = "default"
 
 Bytes = Annotated[int, Field(ge=1, le=1 << 40)]
-Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 Milliseconds = Annotated[int, Field(gt=0, le=86_400_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]

@@ -14,6 +14,7 @@ from openfang.config.node import (
     Approvals,
     Audit,
     Auth,
+    Budget,
     Guard,
     Limits,
     Loops,
@@ -98,6 +99,9 @@ class Config(Section):
         default=(), description="Agents that are started by events."
     )
     limits: Limits = Field(default=Limits(), description="The rate of each key and each address.")
+    budget: Budget = Field(
+        default=Budget(), description="What all agents together may spend on models."
+    )
     server: Server = Field(default=Server(), description="What a connection may take.")
     policy: Policy = Field(default=Policy(), description="How strictly the gates read.")
     plugins: Plugins = Field(default=Plugins(), description="The operator's own classes.")

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from openfang.config.fields import (
     Count,
+    Dollars,
     Glob,
     HomePath,
     Scope,
@@ -77,6 +78,14 @@ class Limits(Section):
     cells_per_minute: Count = Field(default=500, description="Cells that come back in a minute.")
     burst: Count = Field(default=500, description="Cells that can be spent at once.")
     costs: Costs = Field(default=Costs(), description="Cells that one request takes.")
+
+
+class Budget(Section):
+    """What all agents together may spend, in US dollars; 0 means no bound."""
+
+    max_hourly_usd: Dollars = Field(default=0, description="US dollars in any hour.")
+    max_daily_usd: Dollars = Field(default=0, description="US dollars in a day, in UTC.")
+    max_monthly_usd: Dollars = Field(default=0, description="US dollars in a month, in UTC.")
 
 
 class Server(Section):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from openfang.core.budgets import Reached
     from openfang.core.results import Receipt
     from openfang.core.tools import Tool
 
@@ -76,6 +77,9 @@ class Usage:
     def tokens(self) -> int:
         """Both ways together."""
         return self.input_tokens + self.output_tokens
+
+
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +176,8 @@ class Ended:
     """The end of a run: the whole answer, why there is no more of it, and what it cost.
 
     `wishes` are calls that the caller is asked to make itself, before the agent goes on. `why` says
-    why there is no more of it in words, where more is known than the ending.
+    why there is no more of it in words, where more is known than the ending; `budget` is the one
+    that ended it.
     """
 
     answer: str
@@ -181,6 +186,7 @@ class Ended:
     usage: Usage = Usage()
     artifacts: tuple[Artifact, ...] = ()
     wishes: tuple[Wish, ...] = ()
+    budget: Reached | None = None
 
 
 Heard: TypeAlias = Words | Wanted | Made | Ended

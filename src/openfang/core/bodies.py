@@ -82,6 +82,7 @@ def message_body(result: Result) -> dict[str, Any]:
         "artifacts": artifacts_of(result.content),
         "call_id": result.call_id,
         "audit": _audit(result.receipt),
+        **({"budget": said["budget"]} if "budget" in said else {}),
     }
 
 

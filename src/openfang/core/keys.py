@@ -34,6 +34,7 @@ class Key:
     spec: str | None = None
     blacklist: frozenset[str] = frozenset()
     cells_per_minute: int | None = None
+    budget_usd_per_day: float | None = None
     created_at: int = 0
     expires_at: int | None = None
     revoked_at: int | None = None

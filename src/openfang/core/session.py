@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
     from openfang.core.tools import Risk, Tool
     from openfang.core.trace import Chain
+    from openfang.core.usage import Report, UsageQuery
 
 
 @value
@@ -225,6 +226,10 @@ class Session(Protocol):
 
     async def change_schedule(self, schedule_id: str, act: str) -> Mapping[str, Any]:
         """Delete, pause or resume one, or let it run now."""
+        ...
+
+    async def usage(self, wanted: UsageQuery) -> Report:
+        """Add up what was used: by everybody for who watches, else for this caller."""
         ...
 
     async def send_task(

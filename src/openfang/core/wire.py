@@ -71,6 +71,7 @@ def _key_fields(key: Key) -> dict[str, Any]:
         "spec": key.spec,
         "blacklist": sorted(key.blacklist),
         "cells_per_minute": key.cells_per_minute,
+        "budget_usd_per_day": key.budget_usd_per_day,
     }
 
 
@@ -104,6 +105,7 @@ def read_key(body: Mapping[str, Any]) -> Key | AdminToken:
         spec=body.get("spec"),
         blacklist=frozenset(body.get("blacklist", ())),
         cells_per_minute=body.get("cells_per_minute"),
+        budget_usd_per_day=body.get("budget_usd_per_day"),
     )
 
 

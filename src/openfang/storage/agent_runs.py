@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from openfang.core.agents import Ended, Ending, Usage
+from openfang.core.agents import Ended, Ending
 from openfang.core.labels import Labels
 from openfang.storage.sessions import carry
 from openfang.storage.state import RunStore
@@ -15,7 +15,7 @@ from openfang.storage.state import RunStore
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from openfang.core.agents import Wish
+    from openfang.core.agents import Usage, Wish
     from openfang.storage.database import Database
 
 Statement = tuple[str, "Sequence[Any]"]
@@ -90,19 +90,6 @@ class AgentRunStore:
         """Name the calls of a run that were about to be made and have no result yet."""
         rows = self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))
         return frozenset(row[0] for row in rows)
-
-    def used(self, agents: Collection[str], since: int) -> Usage:
-        """Add up what the runs of these agents that began since then have used."""
-        marks = ", ".join("?" * len(agents))
-        sums = ", ".join(f"SUM(json_extract(usage, '$.{name}'))" for name in Usage.__slots__)
-        sql = f"SELECT {sums} FROM agent_runs WHERE agent IN ({marks}) AND started_at >= ?"  # noqa: S608 - constants and marks
-        requests, tokens_in, tokens_out, cost = self.database.read(sql, (*agents, since))[0]
-        return Usage(
-            requests=requests or 0,
-            input_tokens=tokens_in or 0,
-            output_tokens=tokens_out or 0,
-            cost_usd=cost or 0.0,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +173,7 @@ def take_over(run: RunUnderWay, process: str) -> Statement:
     return sql, (run.process, process, run.id)
 
 
-def give_up(run: RunUnderWay, now: int) -> tuple[Statement, ...]:
+def give_up(run: RunUnderWay, now: int, used: Usage) -> tuple[Statement, ...]:
     """End a run that nobody goes on with; what it has seen stays with the session."""
-    failed = Ended(answer="", ending=Ending.FAILED)
+    failed = Ended(answer="", ending=Ending.FAILED, usage=used)
     return *end(run.id, failed, now), carry(run.session, run.labels, now)

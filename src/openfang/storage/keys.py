@@ -87,6 +87,14 @@ class KeyStore:
             revoked is None and (expires is None or expires > now) for revoked, expires in rows
         )
 
+    def budget(self, name: str) -> float | None:
+        """What may be spent on models in a day for the key of this name."""
+        sql = (
+            "SELECT json_extract(body, '$.budget_usd_per_day') FROM keys "
+            "WHERE name = ? AND kind = 'key' AND revoked_at IS NULL"
+        )
+        return min((one for (one,) in self.database.read(sql, (name,)) if one), default=None)
+
     def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""
         row = self._in_force("admin_token", secret)
@@ -151,6 +159,7 @@ def _key_body(key: Key) -> dict[str, Any]:
         "spec": key.spec,
         "blacklist": sorted(key.blacklist),
         "cells_per_minute": key.cells_per_minute,
+        "budget_usd_per_day": key.budget_usd_per_day,
     }
 
 
@@ -177,6 +186,7 @@ def _key(row: tuple[Any, ...]) -> Key:
         spec=body["spec"],
         blacklist=frozenset(body["blacklist"]),
         cells_per_minute=body["cells_per_minute"],
+        budget_usd_per_day=body.get("budget_usd_per_day"),
         created_at=row[4],
         expires_at=row[5],
         revoked_at=row[6],

@@ -54,6 +54,7 @@ TABLE = {
     ("POST", "/api/schedules/{id}/pause"): "key",
     ("POST", "/api/schedules/{id}/resume"): "key",
     ("POST", "/api/schedules/{id}/run"): "key",
+    ("GET", "/api/usage"): "key",
     ("GET", "/api/sessions"): "key",
     ("GET", "/api/sessions/{id}"): "key",
     ("GET", "/api/sessions/{id}/export"): "key",

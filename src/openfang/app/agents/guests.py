@@ -98,13 +98,12 @@ class Guests:
             statements = tuple(one for space in gone for one in forget(space))
             await self.parts.writer.write(Unit(statements=statements))
 
-    def family(self, spec: AgentSpec) -> list[str]:
-        """Where the runs of an agent are kept, and of all that started it or were started by it."""
+    def purse(self, spec: AgentSpec) -> str:
+        """Whose budget an agent takes from: its own, or that of who started it, all the way up."""
         top = spec
         while (above := self._named(top.parent)) is not None:
             top = above
-        below = (self.known[name].place for name in self._below(top.name))
-        return [top.place, *below]
+        return top.place
 
     def _above(self, call: Call) -> Above:
         caller = call.caller

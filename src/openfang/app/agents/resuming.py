@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from openfang.agents.origin import read_origin
+from openfang.agents.ports import Rest
 from openfang.agents.spec import Mind
 from openfang.app.agents.holders import OWN_TIME, Holders, reaching
 from openfang.core.agents import Ended, Ending, Message, Speaker
@@ -100,9 +101,11 @@ class Resuming:
         return tool is not None and (tool.idempotent or tool.only_reads)
 
     async def _give_up(self, one: Interrupted) -> None:
-        ended = Ended(answer="I stopped: nobody could go on with it.", ending=Ending.FAILED)
+        ended = Ended(
+            answer="I stopped: nobody could go on with it.", ending=Ending.FAILED, usage=one.used
+        )
         words = Message(speaker=Speaker.AGENT, text=ended.answer)
-        await self.sessions.end(one.session, one.run, ended, one.labels, (words,))
+        await self.sessions.end(one.session, one.run, ended, one.labels, Rest(said=(words,)))
 
     @property
     def _holders(self) -> Holders:

@@ -19,6 +19,7 @@ from openfang.agents.source import AgentSource
 from openfang.agents.spec import AgentSpec, Exports, Mind, Program, Takes
 from openfang.agents.takes import untaken
 from openfang.app.a2a.operations import operate
+from openfang.app.agents.budgets import Budgets
 from openfang.app.agents.cards import card, open_card
 from openfang.app.agents.guests import Guests, memory_space
 from openfang.app.agents.minds import Minds, mind_of
@@ -69,6 +70,7 @@ class Agents:
     problems: tuple[Problem, ...] = ()
     first: str | None = None
     guests: Guests = field(init=False)
+    budgets: Budgets = field(init=False)
     resuming: Resuming = field(init=False)
     _written: Mapping[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
     ready: anyio.Event = field(default_factory=anyio.Event)
@@ -77,6 +79,7 @@ class Agents:
 
     def __post_init__(self) -> None:
         self.guests = Guests(parts=self.parts, describe=self._spec, written=self._with_manifest)
+        self.budgets = Budgets(parts=self.parts, purse=self.guests.purse)
         self.resuming = Resuming(parts=self.parts, sessions=self.sessions, running=self.running)
 
     def _with_manifest(self) -> Collection[AgentSpec]:
@@ -161,7 +164,7 @@ class Agents:
     def _put(self, name: str, spec: AgentSpec) -> None:
         source = self.running.get(name)
         if source is None:
-            source = self.running[name] = AgentSource(spec, self._around)
+            source = self.running[name] = AgentSource(spec, self.around)
         elif source.spec == spec:
             return
         source.spec = spec
@@ -228,7 +231,8 @@ class Agents:
         return await self.minds.see(does, Image(media_type=media_type, data=image), question)
 
     @property
-    def _around(self) -> Around:
+    def around(self) -> Around:
+        """What every agent of the node is handed."""
         parts = self.parts
         return Around(
             invoke=parts.invoke,
@@ -240,7 +244,7 @@ class Agents:
             sessions=self.sessions,
             programs=self.programs,
             safe=self.resuming.is_safe,
-            spent=lambda spec: self.sessions.used(self.guests.family(spec)),
+            budgets=self.budgets,
             interrupted=self.resuming.interrupted,
             client_known=partial(client_known, parts),
             blob=self._blob,
@@ -283,9 +287,12 @@ class Agents:
             blacklist=frozenset(policy.blacklist),
             workspace=Path(manifest.workspace or self.parts.home.workspace(f"agent-{name}")),
             budget=Budget(
-                rounds=limits.tool_rounds,
+                rounds=min(limits.tool_rounds, manifest.safety.max_loop_ticks),
+                run_tokens=manifest.safety.max_token_usage,
                 tokens=resources.max_llm_tokens_per_hour,
                 cost_usd=resources.max_cost_per_hour_usd,
+                daily_usd=resources.max_cost_per_day_usd,
+                monthly_usd=resources.max_cost_per_month_usd,
                 seconds=limits.deadline_secs,
                 at_once=limits.tools_at_once or Budget().at_once,
                 bounds=Bounds(

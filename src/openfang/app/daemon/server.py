@@ -23,6 +23,7 @@ from openfang.app.offering.offers import Offers
 from openfang.app.schedules.watching import watch_schedules
 from openfang.app.servers.running import Servers
 from openfang.app.shelf import HomeShelf
+from openfang.app.spending import fold_now_and_then
 from openfang.edges.a2a.edge import A2aEdge
 from openfang.edges.api.app import Api
 from openfang.edges.mcp.handler import Handler
@@ -106,6 +107,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(a2a.run, stop),
         partial(watch_over, parts, house),
         partial(watch_schedules, parts),
+        partial(fold_now_and_then, parts),
     )
     return Served(
         app=Api(node, mounts=(mcp, a2a, openai)),
@@ -145,6 +147,10 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
         log_lines_dropped=dropped_lines,
         event_listeners=lambda: feed.listeners,
         tasks_of_loop=lambda: len(asyncio.all_tasks()),
+        model_requests=lambda: parts.spent.requests,
+        model_input_tokens=lambda: parts.spent.input_tokens,
+        model_output_tokens=lambda: parts.spent.output_tokens,
+        model_cost_usd=lambda: parts.spent.cost_usd,
     )
 
 

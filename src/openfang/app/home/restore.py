@@ -33,6 +33,7 @@ from openfang.host.unpack import ArchiveRefused, unpack
 from openfang.storage.agent_runs import AgentRunStore, give_up
 from openfang.storage.database import Database, migrations, open_home
 from openfang.storage.health import chain_head, damage, schema_version
+from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import living
 from openfang.storage.state import Settings
 from openfang.storage.writer import Line, Unit, Writer
@@ -218,7 +219,8 @@ def _recorded(file: Path, manifest: Manifest, archive: Path, now: int) -> int:
     with closing(open_home(file)) as database:
         # What the runs of that moment did later is not in the backup: none of them may go on.
         left = AgentRunStore(database).under_way()
-    given_up = tuple(statement for run in left for statement in give_up(run, now))
+        used = {run.id: LedgerStore(database).of_run(run.id).usage for run in left}
+    given_up = tuple(line for run in left for line in give_up(run, now, used[run.id]))
     writer = Writer(path=file, node=manifest.node, digest=digest, now=lambda: now)
     try:
         (record,) = writer.write_blocking(Unit((line,), given_up))

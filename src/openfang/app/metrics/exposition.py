@@ -33,6 +33,19 @@ _COUNTED = {
         "openfang_log_lines_dropped_total",
         "Lines of the log that could not be written.",
     ),
+    "model_requests": ("openfang_model_requests_total", "Requests to the models of agents."),
+    "model_input_tokens": (
+        "openfang_model_input_tokens_total",
+        "Tokens that the models of agents read.",
+    ),
+    "model_output_tokens": (
+        "openfang_model_output_tokens_total",
+        "Tokens that the models of agents wrote.",
+    ),
+    "model_cost_usd": (
+        "openfang_model_cost_usd_total",
+        "US dollars that the models of agents cost.",
+    ),
 }
 _MEASURED = {
     "audit_checkpoint_age": (

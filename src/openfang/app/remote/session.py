@@ -33,6 +33,7 @@ from openfang.core.keys import AdminToken, Key, Scope
 from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.task_wire import Following, read_states, read_task, read_tasks
+from openfang.core.usage import read_report
 from openfang.core.wire import (
     read_event,
     read_explanation,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
     from openfang.core.tasks import Seen, Task, TaskFilter, TaskPage, TaskState
     from openfang.core.tools import Risk, Tool
+    from openfang.core.usage import Report, UsageQuery
     from openfang.host.loopback import Reply
 
 T = TypeVar("T")
@@ -277,6 +279,11 @@ class Remote(RemoteSchedules):
     async def forget_memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
         """Forget one; returns what it was."""
         return await self.daemon.act("DELETE", memory_path(key, wanted), _object)
+
+    async def usage(self, wanted: UsageQuery) -> Report:
+        """Add up what was used: by everybody for who watches, else for this caller."""
+        query = query_of({name: getattr(wanted, name) or None for name in wanted.__slots__})
+        return await self.daemon.get(f"/api/usage{query}", read_report, timeout=None)
 
     async def send_task(
         self, agent: str, message: str, *, context: str = "", task: str = ""

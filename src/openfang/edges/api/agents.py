@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openfang.core.agents import Ending
+from openfang.core.budgets import Window
 from openfang.core.calls import Mode
 from openfang.edges.api.schemas import (
     CONTEXT,
@@ -85,6 +86,18 @@ COMPONENTS: dict[str, Schema] = {
             "artifacts": listed(whole({"name": TEXT, "parts": listed({"type": "object"})})),
             "call_id": TEXT,
             "audit": or_null(RECEIPT),
+        },
+        budget=ref("ReachedBudget"),
+    ),
+    "ReachedBudget": whole(
+        {
+            "of": TEXT,
+            "setting": TEXT,
+            "window": one_of(*(window.value for window in Window)),
+            "unit": one_of("tokens", "usd"),
+            "limit": {"type": "number"},
+            "used": {"type": "number"},
+            "resets_at": or_null({"type": "string", "format": "date-time"}),
         }
     ),
     "ReplyOrFailure": {"anyOf": [ref("Reply"), ref("Result")]},

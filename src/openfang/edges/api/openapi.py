@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.edges.api import agents, memory, schedules, schemas, servers, sessions, tasks
+from openfang.edges.api import agents, memory, schedules, schemas, servers, sessions, tasks, usage
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
@@ -96,6 +96,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
                 **sessions.COMPONENTS,
                 **memory.COMPONENTS,
                 **schedules.COMPONENTS,
+                **usage.COMPONENTS,
                 **tasks.COMPONENTS,
             },
             "securitySchemes": {

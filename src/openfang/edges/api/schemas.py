@@ -17,6 +17,7 @@ LONGEST_QUERY = 100_000
 LARGEST_CALL = MAX_ARGUMENTS + 65_536
 _MOST_WORDS = 100
 _MOST_CELLS = 1_000_000_000
+_MOST_USD = 1_000_000
 _LONGEST_TTL = 3650 * 86_400
 
 
@@ -129,6 +130,7 @@ _NEW_KEY = exact(
         "spec": _HASH,
         "blacklist": listed(_TAG),
         "cells_per_minute": {"type": "integer", "minimum": 1, "maximum": _MOST_CELLS},
+        "budget_usd_per_day": {"type": "number", "exclusiveMinimum": 0, "maximum": _MOST_USD},
         "ttl_secs": _TTL,
     },
     "name",
@@ -210,6 +212,7 @@ _KEY = whole(
     spec=or_null(_HASH),
     blacklist=listed(_TAG),
     cells_per_minute=or_null(COUNT),
+    budget_usd_per_day=or_null({"type": "number"}),
 )
 _RECORD = whole(
     {

@@ -18,6 +18,7 @@ from openfang.edges.api.routes import (
     sessions,
     specs,
     tools,
+    usage,
 )
 
 ENDPOINTS = with_document(
@@ -29,6 +30,7 @@ ENDPOINTS = with_document(
         *sessions.ENDPOINTS,
         *memory.ENDPOINTS,
         *schedules.ENDPOINTS,
+        *usage.ENDPOINTS,
         *a2a.ENDPOINTS,
         *approvals.ENDPOINTS,
         *specs.ENDPOINTS,
