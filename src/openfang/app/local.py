@@ -18,7 +18,6 @@ from openfang.app.a2a.people import (
     peers_body,
     written,
 )
-from openfang.app.admin import Admin
 from openfang.app.agents.memories import Memories, memories_of
 from openfang.app.agents.roster import agent_body, agents_body
 from openfang.app.agents.sessions import Conversations
@@ -27,10 +26,8 @@ from openfang.app.calling import ONE_SHOT
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
+from openfang.app.managing import Managing
 from openfang.app.schedules.people import Scheduling
-from openfang.app.servers.census import health_body, said, server_body, servers_body
-from openfang.app.servers.secrets import Secrets
-from openfang.app.servers.upkeep import Upkeep
 from openfang.app.spending import spending_report
 from openfang.config.home import find_home
 from openfang.core.calls import Role
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
 
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
-    from openfang.core.keys import AdminToken, Key, Question, Spec
+    from openfang.core.keys import Question
     from openfang.core.log import Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
@@ -66,7 +63,7 @@ _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Local(Scheduling):
+class Local(Managing, Scheduling):
     """What one caller can do with an open home."""
 
     async def call(
@@ -123,10 +120,6 @@ class Local(Scheduling):
         elif name and not of_agents:
             await servers.wake(name)
 
-    async def accept_tool(self, name: str) -> Tool:
-        """Take a tool that changed as it is now."""
-        return await (await self._admin()).accept_tool(name)
-
     async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""
         blob = uri.removeprefix(URI_PREFIX)
@@ -169,105 +162,6 @@ class Local(Scheduling):
             reason = f"{self.caller.id} asked {question_id} itself."
             way_out = "let another approver, or an administrator, answer it"
             await refuse(self.parts, self.caller, "own_question", reason, way_out)
-
-    async def specs(self) -> list[Spec]:
-        """List the frozen specs, oldest first."""
-        return self.parts.specs.all()
-
-    async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
-        """Freeze a plan; freezing the same content again changes nothing."""
-        return await (await self._admin()).freeze_spec(name, content, project)
-
-    async def keys(self) -> list[Key | AdminToken]:
-        """List all keys and tokens, never their secrets."""
-        return (await self._admin()).keys()
-
-    async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
-        """Make a key; its secret is returned once and kept nowhere."""
-        return await (await self._admin()).create_key(key, ttl=ttl)
-
-    async def create_token(
-        self, token: AdminToken, *, ttl: float | None = None
-    ) -> tuple[AdminToken, str]:
-        """Make an admin token, for gate 6."""
-        return await (await self._admin()).create_token(token, ttl=ttl)
-
-    async def revoke_key(self, name: str) -> Key | AdminToken:
-        """End a key or token, by name or id."""
-        return await (await self._admin()).revoke_key(name)
-
-    async def servers(self) -> Mapping[str, Any]:
-        """Show the MCP servers: `configured`, and `connected` with the tools of each."""
-        await self._known()
-        return servers_body(self.parts, self.caller)
-
-    async def server(self, name: str) -> Mapping[str, Any]:
-        """Show everything that is known of one MCP server."""
-        await require(self.parts, self.caller, Role.AUDITOR)
-        await self._known()
-        return server_body(self.parts, name)
-
-    async def server_health(self) -> Mapping[str, str]:
-        """Say of each MCP server that is enabled: healthy, degraded or unhealthy."""
-        await self._known()
-        return health_body(self.parts, self.caller)
-
-    async def server_log(self, name: str) -> Sequence[str]:
-        """Read what an MCP server last wrote for people."""
-        await require(self.parts, self.caller, Role.AUDITOR)
-        await self._known()
-        return said(self.parts, name)
-
-    async def try_server(self, name: str) -> Mapping[str, Any]:
-        """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
-        return await (await self._upkeep()).trial(name)
-
-    async def refresh_servers(self) -> Mapping[str, Any]:
-        """Ask the MCP servers for their tools again: how many answered, and who did not."""
-        upkeep = await self._upkeep()
-        await self._known()
-        return await upkeep.refresh()
-
-    async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
-        """Enable, disable or restart an MCP server."""
-        return await (await self._upkeep()).act(name, act)
-
-    async def add_server(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write a new MCP server down; it waits until it is enabled."""
-        return await (await self._upkeep()).add(entry)
-
-    async def remove_server(self, name: str) -> Mapping[str, Any]:
-        """Take an MCP server out of the configuration."""
-        return await (await self._upkeep()).remove(name)
-
-    async def secrets(self) -> Sequence[Mapping[str, Any]]:
-        """List the names that are stored, and those that servers miss; never a value."""
-        return await (await self._secrets()).all()
-
-    async def set_secret(self, name: str, value: str) -> Mapping[str, Any]:
-        """Store or replace a secret; servers that refer to it get it at once."""
-        return await (await self._secrets()).set(name, value)
-
-    async def remove_secret(self, name: str, *, force: bool = False) -> Mapping[str, Any]:
-        """Delete a secret; one that a server refers to only with `force`."""
-        return await (await self._secrets()).remove(name, force=force)
-
-    async def _known(self) -> None:
-        """Find out how the servers are; a daemon knows."""
-        if self.edge == ONE_SHOT and self.parts.servers is not None:
-            await self.parts.servers.settled(woken=False)
-
-    async def _upkeep(self) -> Upkeep:
-        await require(self.parts, self.caller)
-        return Upkeep(self.parts, self.caller)
-
-    async def _secrets(self) -> Secrets:
-        await require(self.parts, self.caller)
-        return Secrets(self.parts, self.caller)
-
-    async def _admin(self) -> Admin:
-        await require(self.parts, self.caller)
-        return Admin(self.parts, self.caller)
 
     async def agents(self) -> Sequence[Mapping[str, Any]]:
         """Describe the agents that this caller may call, by name."""
