@@ -63,6 +63,7 @@ TYPED = {
     "sessions export": "{session}",
     "sessions delete": "{session}",
     "board show": "{posted}",
+    "memory search": "anything",
     "a2a discover": "http://127.0.0.1:9/",
     "a2a send": "assistant hello",
     "a2a watch": "{task}",

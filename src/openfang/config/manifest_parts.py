@@ -290,7 +290,7 @@ class Safety(Section):
 
     max_loop_ticks: Count = Field(default=50, description="Steps after which a run is stopped.")
     max_token_usage: Count = Field(
-        default=100_000, description="Tokens after which a run is stopped."
+        default=1_000_000, description="Tokens after which a run is stopped."
     )
     repetitive_fail_threshold: Count = Field(
         default=3, description="Identical failures that get a warning."

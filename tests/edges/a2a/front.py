@@ -18,6 +18,7 @@ from openfang.edges.a2a.bodies import read_body
 from openfang.edges.a2a.modern import Modern
 from openfang.edges.a2a.sdk import pb
 from openfang.edges.a2a.staying import Staying
+from openfang.edges.api.exchange import problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tests.edges.live import Live, Reply
 
     from openfang.core.calls import Caller
-    from openfang.core.errors import Rejected
+    from openfang.core.errors import OpenFangError, Rejected
     from openfang.edges.api.exchange import Answer, Headers
     from openfang.edges.api.mount import Came
 
@@ -96,6 +97,9 @@ class Front:
     async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
         assert route
         return self.modern.refuse(error, headers, query)
+
+    def fault(self, error: OpenFangError) -> Answer:
+        return problem(error)
 
     async def serve(self, came: Came) -> None:
         _, _, _, agent, *rest = came.path.split("/", 4)
