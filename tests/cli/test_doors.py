@@ -63,7 +63,15 @@ TYPED = {
     "sessions export": "{session}",
     "sessions delete": "{session}",
     "board show": "{posted}",
-    "memory search": "anything",
+    "memory search": "the-owner-alone",
+    "memory show": "secret",
+    "memory forget": "secret",
+    "schedules show": "{schedule}",
+    "schedules create": "assistant daily hello",
+    "schedules delete": "{schedule}",
+    "schedules pause": "{schedule}",
+    "schedules resume": "{schedule}",
+    "schedules run": "{schedule}",
     "a2a discover": "http://127.0.0.1:9/",
     "a2a send": "assistant hello",
     "a2a watch": "{task}",
@@ -163,9 +171,12 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
         sent = cli("a2a", "send", "assistant", CANARY, "--json").json
         asked = cli.call("shell_exec", command=["echo", CANARY]).json["approval"]
         posted = cli.call("task_post", title=CANARY, description=CANARY).json
+        cli.call("memory_store", key="secret", value=CANARY)
+        planned = cli("schedules", "create", "assistant", "daily", CANARY, "--json")
         yield Desk(
             cli,
             {
+                "schedule": planned.json["id"],
                 "session": cli("sessions", "list", "--json").json["sessions"][0]["id"],
                 "task": sent["id"],
                 "posted": posted["structured"]["task_id"],
