@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from tests.agents.test_node import ASSISTANT, put
 from openfang.agents.attached import pictures
 from openfang.core.agents import Image, Message, Speaker
 from openfang.core.errors import SourceFailed
+from openfang.core.usage import UsageQuery
 from openfang.storage import sessions
+from openfang.storage.ledger import LedgerStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,12 +88,28 @@ async def test_an_agent_looks_at_an_image_with_its_own_model(tmp_path: Path) -> 
     with scripted(Says("", [look]), Says("red, I see"), Says("It is red.")) as server:
         async with thinking(tmp_path, settings(server.openai)) as (app, _):
             result = await ask(app)
+            report = LedgerStore(app.parts.database).report(UsageQuery(), None, time.time_ns())
 
     assert ended(result) == ("answered", "It is red.")
+    assert [(who, used.requests) for who, used in report.rows] == [("thinker", 3)]
     _, seen, last = server.asked
     assert seen.messages[0]["content"][0]["text"] == "which colour?"
     assert seen.messages[0]["content"][1]["type"] == "image_url"
     assert "red, I see" in last.messages[-1]["content"]
+
+
+async def test_a_picture_is_not_looked_at_for_money_that_is_used_up(tmp_path: Path) -> None:
+    thinker(tmp_path, more="[resources]\nmax_llm_tokens_per_hour = 1\n")
+    with scripted(Says("a ripe fig")) as server:
+        async with thinking(tmp_path, settings(server.openai)) as (app, agents):
+            assert app.parts.agents
+            see = app.parts.agents.see
+            seeing = app.make("system_time", {}, caller=agents.find("thinker").spec.caller)
+            assert await see(seeing, PNG, "image/png", "what is it?") == "a ripe fig"
+            with pytest.raises(SourceFailed, match=r"the agent thinker is used up.*resets at"):
+                await see(seeing, PNG, "image/png", "and now?")
+
+    assert len(server.asked) == 1
 
 
 async def test_a_tool_can_ask_the_agents_own_model_about_a_picture(tmp_path: Path) -> None:

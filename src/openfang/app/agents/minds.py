@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio import to_thread
 
+from openfang.agents.meter import Metered
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.fallback import Fallback
 from openfang.agents.models.patient import Patient
@@ -34,6 +35,7 @@ from openfang.safety.environment import VariableRefused, expand
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from openfang.agents.meter import Meter
     from openfang.agents.models.adapter import Library
     from openfang.app.parts import Parts
     from openfang.config.llm import ModelProvider
@@ -101,22 +103,21 @@ class Minds:
         """Whether pictures are of any use to it: the planner reads words."""
         return not is_planner(mind.choice, self.default)
 
-    async def see(self, mind: Mind, image: Image, question: str) -> str | None:
+    async def see(self, mind: Mind, image: Image, question: str, meter: Meter) -> str | None:
         """Ask a model about a picture; None if it is not one that can be shown any."""
-        if not self.may_see(mind):
-            return None
         try:
-            return await self._seen(mind, image, question)
+            return await self._seen(mind, image, question, meter)
         except ModelFailed as failure:
             _log.warning("A picture was not seen: %s", failure.detail or failure.message)
             raise SourceFailed(failure.message, way_out=failure.way_out) from failure
 
-    async def _seen(self, mind: Mind, image: Image, question: str) -> str | None:
+    async def _seen(self, mind: Mind, image: Image, question: str, meter: Meter) -> str | None:
         if not await self._remote(settled(mind.choice, self.default)).sees():
             return None
         asked = Message(speaker=Speaker.USER, text=question, images=(image,))
         prompt = Prompt(messages=(asked,), max_tokens=mind.max_tokens, temperature=mind.temperature)
-        said = [one async for one in self._one(mind.choice, mind.seconds).answer(prompt)]
+        model = Metered(self._one(mind.choice, mind.seconds), meter)
+        said = [one async for one in model.answer(prompt)]
         return "".join(one.text for one in said if isinstance(one, Words))
 
     def _routed(self, mind: Mind) -> Model:

@@ -21,6 +21,7 @@ from openfang.agents.takes import untaken
 from openfang.app.a2a.operations import operate
 from openfang.app.agents.budgets import Budgets
 from openfang.app.agents.cards import card, open_card
+from openfang.app.agents.eyes import Eyes
 from openfang.app.agents.guests import Guests, memory_space
 from openfang.app.agents.minds import Minds, mind_of
 from openfang.app.agents.programs import LaterPrograms
@@ -225,10 +226,8 @@ class Agents:
         source = self.running.get(call.caller.id.removeprefix(_AGENT))
         if source is None or source.spec.id != call.caller.id:
             return None
-        does = source.spec.does
-        if not isinstance(does, Mind):
-            return None
-        return await self.minds.see(does, Image(media_type=media_type, data=image), question)
+        eyes = Eyes(parts=self.parts, minds=self.minds, budgets=self.budgets)
+        return await eyes.see(source.spec, call, Image(media_type=media_type, data=image), question)
 
     @property
     def around(self) -> Around:
