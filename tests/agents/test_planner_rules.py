@@ -247,7 +247,7 @@ def test_a_question_that_a_tool_could_answer_is_not_looked_up() -> None:
 def test_what_need_not_be_a_name_is_looked_for_by_its_words_where_a_tool_can() -> None:
     text = {"type": "string"}
     plain = Offer("memory_recall", "Recall.", _schema(key=text))
-    either = {**_schema(key=text, query=text), "required": [], "minProperties": 1}
+    either = _schema(key=text, query=text) | {"required": (), "minProperties": 1}
     able = Offer("memory_recall", "Recall.", either)
 
     assert _call("what do I know about Ada?", plain) == ("memory_recall", {"key": "ada"})
