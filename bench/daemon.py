@@ -62,14 +62,16 @@ class Target:
 
 
 @contextmanager
-def daemon(home: Path, config: str = "", *, made: bool = False) -> Generator[tuple[Target, float]]:
+def daemon(
+    home: Path, config: str = "", *, made: bool = False, module: str = "openfang"
+) -> Generator[tuple[Target, float]]:
     """A daemon on a new home, and the CPU that it took until it was healthy."""
     environ = {**os.environ, "OPENFANG_HOME": str(home)}
-    openfang = [sys.executable, "-m", "openfang"]
     home.mkdir(exist_ok=made)
     (home / "config.toml").write_text(config + _RAISED)
-    subprocess.run([*openfang, "init"], env=environ, check=True, stdout=subprocess.DEVNULL)
-    command = [*openfang, "start", "--listen", "127.0.0.1:0"]
+    init = [sys.executable, "-m", "openfang", "init"]
+    subprocess.run(init, env=environ, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", module, "start", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
         command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

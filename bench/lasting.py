@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,8 @@ from bench.mcp import http_entry, stdio_entry, web
 from bench.wire import TEXT, Served, cpu_of_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from bench.daemon import Target
 
 CALLS = int(os.environ.get("LASTING_CALLS", "200000"))
@@ -25,14 +29,14 @@ class _Held:
     """What a daemon holds while nobody calls."""
 
     megabytes: float
-    files: int
+    files: tuple[str, ...]
     threads: int
     children: int
     tasks: int
 
     def __str__(self) -> str:
         return (
-            f"{self.megabytes:.0f} MB, {self.files} files, {self.tasks} tasks, "
+            f"{self.megabytes:.0f} MB, {len(self.files)} files, {self.tasks} tasks, "
             f"{self.threads} threads, {self.children} children"
         )
 
@@ -42,11 +46,18 @@ async def _held(target: Target) -> _Held:
     threads = [*(process / "task").iterdir()]
     return _Held(
         target.megabytes,
-        len(os.listdir(process / "fd")),  # noqa: PTH208 - names are all there is to them
+        tuple(_opened(process / "fd")),
         len(threads),
         sum(len((thread / "children").read_text().split()) for thread in threads),
         await _tasks(target),
     )
+
+
+def _opened(descriptors: Path) -> Generator[str]:
+    """What is open, without the numbers of sockets and pipes."""
+    for descriptor in descriptors.iterdir():
+        with suppress(FileNotFoundError):
+            yield str(descriptor.readlink()).partition(":[")[0]
 
 
 async def _tasks(target: Target) -> int:
@@ -78,10 +89,12 @@ async def figures(folder: Path) -> list[Figure]:
         await _calls(target, CALLS - CALLS // 10)
         after = await _held(target)
     grown = (after.megabytes / before.megabytes - 1) * 100
-    more = (after.files - before.files) + (after.tasks - before.tasks)
+    files = Counter(after.files) - Counter(before.files)
+    fewer = Counter(before.files) - Counter(after.files)
+    more = files.total() - fewer.total() + (after.tasks - before.tasks)
     more += (after.threads - before.threads) + (after.children - before.children)
     beside = f"{before} after {CALLS // 10:,} calls; {after} after {CALLS:,}"
     return [
         Figure("memory grows by", grown, "%", 10, beside=beside),
-        Figure("files, tasks, threads and children more", more, "", 0),
+        Figure("files, tasks, threads and children more", more, "", 0, beside=" ".join(files)),
     ]

@@ -10,7 +10,9 @@ import pytest
 from tests.chaos import checks
 from tests.chaos.faults import Fault
 from tests.chaos.ledger import OK, Answer, Ledger, Seen
+from tests.chaos.node import Node
 from tests.chaos.processes import Vitals
+from tests.chaos.to_servers import Killed
 from tests.faults.daemon import make_home, serving
 
 if TYPE_CHECKING:
@@ -49,6 +51,17 @@ def test_an_error_is_explained_by_a_fault_of_its_server_at_its_time_and_by_nothi
     for one in (explained, foreign, other, late, well):
         ledger.note(one, "words")
     assert ledger.unexplained() == [foreign, other, late]
+
+
+def test_a_server_that_was_killed_and_answers_again_needs_to_fail_nobody(tmp_path: Path) -> None:
+    fault = Killed(Node(make_home(tmp_path / "home"), {}), "s01")
+    fault.at = 10
+    before, after, elsewhere = (
+        seen(server, OK.kind, at) for server, at in (("s01", 9), ("s01", 11), ("s02", 11))
+    )
+    assert not fault.felt([before, elsewhere])
+    assert fault.felt([before, after])
+    assert fault.felt([seen("s01", "source_failed", 9)])
 
 
 def test_an_acknowledged_call_that_is_not_on_record_is_found(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from tests.chaos.faults import Fault
+from tests.chaos.ledger import OK
 from tests.chaos.node import tool_of, until
 from tests.chaos.processes import servers
 from tests.chaos.upstream import DRIP
@@ -38,12 +40,21 @@ class ToServer(Fault):
 
 
 class Killed(ToServer):
-    """`kill -9` of a child."""
+    """`kill -9` of a child; `at` is when."""
 
     name = "kill -9 of a server"
+    at: float
 
     def begin(self) -> None:
         os.kill(servers(self.node.daemon)[self.touches], signal.SIGKILL)
+        self.at = time.monotonic()
+
+    def felt(self, seen: Sequence[Seen]) -> bool:
+        """Nobody need feel it: a call waits while the server is begun anew, which then answers."""
+        return super().felt(seen) or any(self._is_back(one) for one in seen)
+
+    def _is_back(self, seen: Seen) -> bool:
+        return seen.server == self.touches and seen.answer == OK and seen.began > self.at
 
 
 class Stopped(ToServer):
