@@ -21,7 +21,7 @@ def main() -> None:
 
         if (code := at_once(arguments[1:])) is not None:
             sys.exit(code)
-    from openfang.cli.app import run  # noqa: PLC0415 - the command library takes 0.1 s
+    from openfang.cli.run import run  # noqa: PLC0415 - not needed for what is answered above
 
     sys.exit(run(arguments))
 

@@ -45,6 +45,23 @@ def test_listing_tools_to_a_pipe_imports_nothing_that_it_does_not_use(openfang: 
     assert not openfang.imported("tools", "list") & unused
 
 
+def test_a_start_needs_no_command_library(fresh: Cli) -> None:
+    try:
+        imported = fresh.imported("start", "--detach", "--any-port", "--listen=127.0.0.1:0")
+    finally:
+        fresh("stop")
+    assert not imported & {"cyclopts", "rich"}
+
+
+@pytest.mark.parametrize(
+    "options", [("--listen",), ("--listen", "--init"), ("--init=x",), ("--nowhere",), ("here",)]
+)
+def test_a_start_that_says_something_else_is_wrong_usage(
+    fresh: Cli, options: tuple[str, ...]
+) -> None:
+    assert fresh("start", *options).code == 2
+
+
 def test_help_imports_no_command(openfang: Cli) -> None:
     assert not {name for name in openfang.imported("--help") if name.startswith("openfang.app")}
 

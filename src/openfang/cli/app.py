@@ -1,18 +1,12 @@
-"""Every command and where it lies; how a command line becomes an exit code."""
+"""Every command and where it lies."""
 
 from __future__ import annotations
 
-import os
-import sys
-from io import TextIOWrapper
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from openfang.cli.errors import INTERRUPTED, report, report_usage
-from openfang.cli.logs import quiet_logs
-from openfang.core.errors import HomeError, OpenFangError
+from openfang.cli.errors import report_usage
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -237,58 +231,15 @@ def _register(app: App, name: str, chapter: Group, place: int, asked: tuple[str,
     app.command(group)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line. Whatever goes wrong is a sentence and an exit code."""
-    _open_streams()
-    quiet_logs()
-    try:
-        code = _run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing may be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        # A thread may still wait for input that nobody will type: do not wait for it.
-        sys.stderr.write("\n")
-        sys.stderr.flush()
-        os._exit(INTERRUPTED)
-    return code
-
-
-def _open_streams() -> None:
-    """Whoever started us may have closed some of them; and no text may fail to be printed."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as we live
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _run(arguments: Sequence[str]) -> int:
-    try:
-        " ".join(arguments).encode()
-    except UnicodeEncodeError:
-        return report_usage("The command line is not UTF-8 text.", ())
+def obey(arguments: Sequence[str]) -> int:
+    """Find the command, and run it."""
     try:
         full = _in_full(arguments)
         return build_app(full)(full) or 0
     except CycloptsError as error:
         return report_usage(str(error), error.command_chain or ())
-    except OpenFangError as error:
-        return report(error, as_json="--json" in arguments)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return report(_of_system(error), as_json="--json" in arguments)
 
 
 def _in_full(arguments: Sequence[str]) -> Sequence[str]:
     """Say `openfang mcp install` as what it is."""
     return ["connect", *arguments[2:]] if arguments[:2] == ["mcp", "install"] else arguments
-
-
-def _of_system(error: OSError) -> HomeError:
-    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return HomeError(f"The system refuses: {what}.", way_out="openfang doctor")

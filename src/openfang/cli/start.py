@@ -1,4 +1,4 @@
-"""`openfang start`."""
+"""`openfang start`: read without the command library, which a daemon would hold in memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import re
 import sys
 from collections.abc import Sequence
 from shlex import quote
-from typing import Annotated
+from typing import TypedDict
 
 import anyio
-from cyclopts import Parameter
 
 from openfang.app.daemon.background import log_file, start_apart
 from openfang.app.daemon.discovery import Daemon
@@ -26,28 +25,59 @@ _LAST_PORT = 65_535
 _LISTEN = re.compile(r"\A(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})\Z")
 
 
+class _Options(TypedDict, total=False):
+    listen: str
+    any_port: bool
+    detach: bool
+    init: bool
+
+
+def at_once(arguments: Sequence[str]) -> bool:
+    """Do what follows `openfang start`; False if it says more than is understood here."""
+    options = _read(arguments)
+    if options is not None:
+        start(**options)
+    return options is not None
+
+
+def _read(arguments: Sequence[str]) -> _Options | None:
+    options = _Options()
+    words = [word for one in arguments for word in one.split("=", 1)]
+    while words:
+        match words:
+            case ["--listen", listen, *words] if "listen" not in options and listen[:1] != "-":
+                options["listen"] = listen
+            case ["--any-port", *words]:
+                options["any_port"] = True
+            case ["--detach", *words]:
+                options["detach"] = True
+            case ["--init", *words]:
+                options["init"] = True
+            case _:
+                return None
+    return options
+
+
 def start(
     *,
-    listen: Annotated[
-        str | None, Parameter(help="Where to listen, as `HOST:PORT`; port 0 picks a free one.")
-    ] = None,
-    any_port: Annotated[
-        bool, Parameter(help="Take a free port where the wished one is in use.")
-    ] = False,
-    detach: Annotated[
-        bool, Parameter(help="Go on in the background; return when it is healthy.")
-    ] = False,
-    make: Annotated[
-        bool, Parameter(name="--init", help="Make the home first, if there is none.")
-    ] = False,
+    listen: str | None = None,
+    any_port: bool = False,
+    detach: bool = False,
+    init: bool = False,
 ) -> None:
     """Serve the home over HTTP until told to end (Ctrl-C, `openfang stop`).
 
     Ending lets calls in flight finish; a second Ctrl-C does not.
+
+    Args:
+        listen: Where to listen, as `HOST:PORT`; port 0 picks a free one.
+        any_port: Take a free port where the wished one is in use.
+        detach: Go on in the background; return when it is healthy.
+        init: Make the home first, if there is none.
     """
     _check(listen)
     home = Home(find_home(os.environ))
-    if make:
+    if init:
         _make(home)
     if not home.exists:
         raise HomeError(
