@@ -9,7 +9,7 @@ import pytest
 
 from openfang.app.admin import Admin
 from openfang.core.calls import Mode, Role
-from openfang.core.errors import GuardTripped, Parked, PolicyViolation
+from openfang.core.errors import AuditUnavailable, GuardTripped, Parked, PolicyViolation
 from openfang.core.ids import Kind
 from openfang.core.keys import AdminToken, Key, Scope
 from openfang.core.tools import Risk, Trust
@@ -289,6 +289,21 @@ async def test_in_the_guided_profile_a_person_may_stand_in_for_a_spec(tmp_path: 
     assert parked.value.rule == "spec_not_frozen"
     assert len({parked.value.question_id, other.value.question_id, again.value.question_id}) == 3
     assert source.reached == 2
+
+
+@pytest.mark.requirement("C7.10")
+async def test_a_question_that_cannot_be_kept_is_not_asked(tmp_path: Path) -> None:
+    source = server(x=fs_write(Risk.CRITICAL))
+    async with open_test_app(tmp_path, sources=[source]) as app:
+        before = app.parts.writer.head
+        connection = app.parts.broker.writer._database.connection
+        connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(AuditUnavailable):
+            await app.call("mcp:demo:x", file="a")
+        connection.execute("PRAGMA query_only = OFF")
+        assert (app.parts.writer.head, source.reached) == (before, 0)
+        with pytest.raises(Parked):
+            await app.call("mcp:demo:x", file="a")
 
 
 @pytest.mark.requirement("C7.7")

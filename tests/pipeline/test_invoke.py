@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
 import pytest
 from anyio import to_thread
 
 from openfang.core.calls import EVERYTHING, Admitted, Bounds, Call, Caller, Grants
+from openfang.core.decisions import ALLOW, Decision, Deny
 from openfang.core.errors import (
     AuditUnavailable,
     CallRefused,
@@ -507,3 +508,49 @@ async def test_whoever_watches_hears_once_how_each_call_ended(tmp_path: Path) ->
         ("mcp:demo:none", "unknown_tool"),
         ("mcp:demo:echo", "audit_unavailable"),
     ]
+
+
+@pytest.mark.requirement("C12.1")
+async def test_a_call_that_a_guard_turned_away_gives_up_nobodys_place(
+    tmp_path: Path, source: TableSource
+) -> None:
+    free = anyio.Event()
+
+    async def hold(_: Mapping[str, Any]) -> str:
+        await free.wait()
+        return "done"
+
+    source.put("hold", {**HARMLESS, "timeout": 3600}, hold)
+    one = "[guard]\ncalls_at_once = 1\n"
+    async with open_test_app(tmp_path / "home", config=one, sources=[source]) as app:
+        chain = app.make("mcp:demo:hold", {}).chain
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(app.invoke, app.make("mcp:demo:hold", {}, chain=chain))
+            await anyio.wait_all_tasks_blocked()
+            for _ in range(2):
+                with pytest.raises(GuardTripped) as caught:
+                    await app.invoke(app.make("mcp:demo:echo", {}, chain=chain))
+                assert caught.value.rule == "chain_concurrency"
+            free.set()
+        assert (await app.invoke(app.make("mcp:demo:echo", {}, chain=chain))).text == "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class NoEcho:
+    """A gate of somebody's own."""
+
+    name: ClassVar[str] = "no_echo"
+
+    def check(self, tool: Tool, call: Call) -> Decision:
+        del call
+        return Deny("No echo here", code="no_echo") if tool.name == "echo" else ALLOW
+
+
+@pytest.mark.requirement("C7.6")
+async def test_a_gate_of_somebodys_own_is_asked_too(app: OpenApp, source: TableSource) -> None:
+    pipeline = app.parts.pipeline
+    pipeline.engine = replace(pipeline.engine, custom=(NoEcho(),))
+    with pytest.raises(PolicyViolation) as caught:
+        await app.call("mcp:demo:echo")
+    assert (caught.value.rule, source.reached) == ("no_echo", 0)
+    assert (await app.call("mcp:demo:page")).outcome is Outcome.OK

@@ -88,6 +88,15 @@ async def test_structured_content_over_the_cap_becomes_a_link_and_is_never_cut(
     assert result.structured["truncated"].startswith("openfang://results/")
 
 
+@pytest.mark.parametrize(("parts", "stored"), [(10_000, False), (10_001, True)])
+async def test_ten_thousand_parts_are_left_alone_and_one_more_is_not(
+    app: OpenApp, parts: int, *, stored: bool
+) -> None:
+    content = (text_part("abc"),) * parts
+    result = await shaped(app, Result(content=content, structured={"text": "s" * 30_000}))
+    assert (result.content != content) is stored
+
+
 async def test_binary_parts_over_their_cap_become_a_link(app: OpenApp) -> None:
     small, large = (
         {"type": "image", "mimeType": "image/png", "data": base64.b64encode(bytes(size)).decode()}

@@ -580,3 +580,9 @@ def test_a_classified_tool_carries_the_verdict() -> None:
     assert (tool.risk, tool.tags, tool.sink) == (found.risk, found.tags, found.sink)
     assert (tool.trust, tool.requires_admin_token) == (Trust.LOW, True)
     assert (tool.title, tool.description, tool.annotations) == ("t", "d", {"x": 1})
+
+
+@pytest.mark.parametrize("name", ["http", "company_api", "dns"])
+def test_a_tool_named_after_a_network_alone_may_send(name: str) -> None:
+    assert verdict(name).sink.effect is Effect.EXTERNAL_WRITE
+    assert verdict(f"get_{name}").sink.effect is not Effect.EXTERNAL_WRITE
