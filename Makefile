@@ -97,7 +97,7 @@ clean:  ## remove what the commands above made
 
 $(VENV)/bin/uv:
 	@$(PYTHON) -c $(NEW_ENOUGH)
-	@echo 'Setting up .venv, once: some 50 MB to download.'
+	@echo 'Setting up .venv, once: some 80 MB to download.'
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check $(UV_PIN)
 
