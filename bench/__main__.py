@@ -26,11 +26,12 @@ from bench import (
     models,
     path,
     planner,
+    schedules,
     serving,
 )
 
 PARTS = (
-    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory"),
+    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules"),
     *("daemon", "serving", "a2a", "openai", "cli"),
 )
 
@@ -45,6 +46,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "code": code_agents,
         "planner": planner,
         "memory": memory,
+        "schedules": schedules,
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,

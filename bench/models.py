@@ -68,6 +68,6 @@ async def figures(folder: Path) -> list[Figure]:
     beside = f"the planner's {planner:.2f}"
     taken = f"of CPU; {watch.seconds:.1f} s by the clock"
     return [
-        Figure("a model step by the library, our CPU", library, "ms", 15, beside=beside),
+        Figure("a model step by the library, our CPU", library, "ms", 3, beside=beside),
         Figure("the first message to a real model", first, "s", 5, beside=taken),
     ]
