@@ -124,6 +124,8 @@ BEHAVIOUR: dict[str, str] = {
     "providers.NAME.allow_private": f"{MODELS}test_an_address_of_this_machine_is_reached_only_if_the_node_says_so",
     "providers.NAME.retries": "tests/agents/models/test_steps.py::test_retries_are_bounded",
     "providers.NAME.requests_per_minute": f"{MODELS}test_a_provider_is_asked_no_more_often_than_the_node_says",
+    "providers.NAME.context_window": "tests/agents/models/test_local.py::test_the_node_says_how_much_a_file_reads_and_how_many_cores_it_gets",
+    "providers.NAME.threads": "tests/agents/models/test_local.py::test_each_core_is_a_thread_of_the_process",
     "schedules.timezone": f"{SCHEDULES}test_the_node_has_a_time_zone_for_those_that_name_none",
     "schedules.missed": f"{SCHEDULES}test_of_runs_that_were_missed_one_is_made_up_for_or_none",
     "schedules.min_interval_secs": f"{SCHEDULES}test_the_operator_says_how_far_apart_runs_are",

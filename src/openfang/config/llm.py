@@ -7,6 +7,8 @@ from pydantic import Field
 from openfang.config.fields import SecretLine, Section, Text, Url, Variable
 
 Retries = Annotated[int, Field(ge=0, le=10)]
+Window = Annotated[int, Field(ge=256, le=10_000_000)]
+Threads = Annotated[int, Field(ge=0, le=1024)]
 PerMinute = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -47,4 +49,10 @@ class ModelProvider(Section):
     )
     requests_per_minute: PerMinute = Field(
         default=0, description="Requests in a minute, of all agents; more wait. 0 is no bound."
+    )
+    context_window: Window = Field(
+        default=8192, description="Tokens that a model file can read at once; of `local` alone."
+    )
+    threads: Threads = Field(
+        default=0, description="Cores for a model file, of `local` alone; 0: all but one."
     )

@@ -71,7 +71,7 @@ class Launch:
     """What to start, and how far it may go. `environment` is all that the child will know.
 
     `prepare` runs in the child before the program does, under the rule of this module: it calls the
-    kernel and nothing else.
+    kernel and nothing else. `files` are descriptors of ours that it gets, under the same numbers.
     """
 
     argv: tuple[str, ...]
@@ -82,6 +82,7 @@ class Launch:
     output_limit: int = 1 << 20
     limits: Limits = Limits()
     prepare: Callable[[], None] | None = None
+    files: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +281,7 @@ def _start(launch: Launch, mark: str) -> subprocess.Popen[bytes]:
             cwd=launch.cwd,
             env={**launch.environment, MARK: mark},
             start_new_session=True,
+            pass_fds=launch.files,
             preexec_fn=_preparation(launch),  # noqa: PLW1509 - see the module
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:

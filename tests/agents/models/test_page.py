@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from openfang.agents.models.providers import PLANNER, PRESETS
+from openfang.agents.models.providers import LOCAL, PLANNER, PRESETS
 
 pytestmark = pytest.mark.requirement("C6.5")
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text("utf-8")
@@ -23,4 +23,4 @@ def test_every_provider_stands_in_the_page_with_its_keys() -> None:
         if name != "provider"
     }
     known = {name: set(preset.keys) for name, preset in PRESETS.items()}
-    assert told == known | {key: set[str]() for key in PLANNER}
+    assert told == known | {key: set[str]() for key in (*PLANNER, LOCAL)}

@@ -187,14 +187,17 @@ def _openai(endpoint: Endpoint, http: Any) -> Model:  # noqa: ANN401 - of httpx2
         if endpoint.provider == "openai"
         else OpenAICompatibleProvider(endpoint.provider, openai_client=client)
     )
-    return OpenAIChatModel(endpoint.model, provider=provider, profile=_plain())
+    return OpenAIChatModel(endpoint.model, provider=provider, profile=_plain(sees=endpoint.sees))
 
 
-def _plain() -> OpenAIModelProfile:
+def _plain(*, sees: bool = True) -> OpenAIModelProfile:
     """Schemas go out as they are, and a stream without an end is no answer."""
-    return OpenAIModelProfile(
+    plain = OpenAIModelProfile(
         json_schema_transformer=None, openai_chat_streaming_requires_finish_reason=True
     )
+    if not sees:
+        plain["supports_image_input"] = False
+    return plain
 
 
 def _settings(endpoint: Endpoint, prompt: Prompt) -> ModelSettings:

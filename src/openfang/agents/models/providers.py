@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Api: TypeAlias = Literal["openai", "anthropic", "google", "library"]
 PLANNER: Final = frozenset({"embedded", "planner"})
 DEFAULT: Final = "default"
+LOCAL: Final = "local"
+"""A model file of the operator's, which the node serves itself."""
 _OURS: Final = "OPENFANG_"
 
 
@@ -53,7 +55,10 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A model as it is reached. `key_name` is what a person sets to change the key."""
+    """A model as it is reached. `key_name` is what a person sets to change the key.
+
+    One that is known not to see is shown no pictures.
+    """
 
     provider: str
     api: Api
@@ -62,6 +67,7 @@ class Endpoint:
     key: str = field(default="", repr=False)
     key_name: str = ""
     allow_private: bool = False
+    sees: bool = True
 
 
 UNSET: Final = Provider()
@@ -132,6 +138,18 @@ def settled(choice: Choice, default: Choice | None) -> Choice:
         api_key_env=own.api_key_env,
         base_url=own.base_url,
     )
+
+
+def is_file(choice: Choice, address: str | None) -> bool:
+    """Whether a model file is meant. With an address, `local` is a provider like any other."""
+    return choice.provider == LOCAL and not (choice.base_url or address)
+
+
+def shown(choice: Choice) -> str:
+    """Name a model to people; where a file lies is the operator's business."""
+    local = choice.provider == LOCAL
+    model = choice.model.rpartition("/")[2] if local else choice.model
+    return f"{choice.provider}/{model}"
 
 
 def known(provider: str, providers: Mapping[str, Provider]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openfang.agents.models.providers import Choice, is_planner, settled
+from openfang.agents.models.providers import Choice, is_planner, settled, shown
 from openfang.agents.spec import Mind, Program
 
 if TYPE_CHECKING:
@@ -66,5 +66,4 @@ def _model(spec: AgentSpec, default: Choice) -> str:
         return f"python:{does.file.name}"
     if is_planner(does.choice, default):
         return "planner"
-    choice = settled(does.choice, default)
-    return f"{choice.provider}/{choice.model}"
+    return shown(settled(does.choice, default))

@@ -10,6 +10,7 @@ from anyio import to_thread
 from openfang.agents.loop import smaller
 from openfang.agents.models.providers import DEFAULT, PLANNER, Choice
 from openfang.agents.spec import AgentSpec, Mind, Program, held_to
+from openfang.app.agents.minds import files_of
 from openfang.config.manifests import FOLDER, parse_manifest
 from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
@@ -85,7 +86,7 @@ class Guests:
             if name not in self.known:
                 continue
             above = self._parent(spec)
-            if above is None or wire_name(name) in taken or _has_more(spec, above):
+            if above is None or wire_name(name) in taken or self._has_more(spec, above):
                 for one in (name, *self._below(name)):
                     self._drop(one)
             else:
@@ -167,7 +168,21 @@ class Guests:
         """
         parents = _choices(above.spec)
         held = [self._held(one, parents) for one in (mind.choice, *mind.fallbacks)]
-        return replace(mind, choice=held[0], fallbacks=tuple(held[1:]))
+        mind = replace(mind, choice=held[0], fallbacks=tuple(held[1:]))
+        if own := self._own_files(mind, above):
+            raise PolicyViolation(
+                f"A spawned agent chooses no model file: {', '.join(sorted(own))}.",
+                rule="grants.subset",
+                way_out="leave the model out of its manifest, or name its parent's",
+            )
+        return mind
+
+    def _own_files(self, mind: Mind | Program, above: Above) -> set[str]:
+        """Name the model files that neither its parent nor the node thinks with."""
+        config = self.parts.config
+        parents = above.spec.does if above.spec else None
+        lent = files_of(Mind(), config) | files_of(parents, config)
+        return files_of(mind, config) - lent
 
     def _held(self, choice: Choice, parents: Sequence[Choice]) -> Choice:
         if choice.base_url or choice.api_key_env:
@@ -189,6 +204,13 @@ class Guests:
                 way_out=f"[providers.{choice.provider}] in the configuration",
             )
         return choice
+
+    def _has_more(self, spec: AgentSpec, above: Above) -> bool:
+        """Whether it has a grant, or an address, key or file of a model, that its parent lost."""
+        lent = {replace(one, model="") for one in _choices(spec) if one.base_url or one.api_key_env}
+        theirs = {replace(one, model="") for one in _choices(above.spec)}
+        more = exceeding(spec.grants, above.grants) or self._own_files(spec.does, above)
+        return bool(more) or not lent <= theirs
 
     def _check_name(self, name: str, folders: Collection[str]) -> None:
         taken = {wire_name(one) for one in (*folders, *self.known)}
@@ -230,13 +252,6 @@ def _bounded(spec: AgentSpec, above: Above) -> AgentSpec:
         budget=budget,
         shares_memory=False,
     )
-
-
-def _has_more(spec: AgentSpec, above: Above) -> bool:
-    """Whether it has a grant, or an address or a key of a model, that its parent has no longer."""
-    lent = {replace(one, model="") for one in _choices(spec) if one.base_url or one.api_key_env}
-    theirs = {replace(one, model="") for one in _choices(above.spec)}
-    return bool(exceeding(spec.grants, above.grants)) or not lent <= theirs
 
 
 def _choices(spec: AgentSpec | None) -> tuple[Choice, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,30 +12,41 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio import to_thread
 
+from openfang.agents.local.model import LocalModel
+from openfang.agents.local.weights import find_weights
 from openfang.agents.meter import Metered
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.fallback import Fallback
 from openfang.agents.models.patient import Patient
 from openfang.agents.models.providers import (
+    LOCAL,
     Choice,
     Endpoint,
     Provider,
     endpoint,
+    is_file,
     is_planner,
     settled,
+    shown,
 )
 from openfang.agents.models.reading import Reading
 from openfang.agents.models.remote import Remote
 from openfang.agents.models.routed import NO_ROUTES, Routed, Routes
 from openfang.agents.spec import Mind
+from openfang.config.home import user_home
 from openfang.core.agents import Image, Message, Prompt, Speaker, Words
 from openfang.core.errors import SourceFailed
 from openfang.guard.rate import Limited, Quota, take
 from openfang.safety.environment import VariableRefused, expand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
+    from pathlib import Path
 
+    from anyio.abc import TaskGroup
+
+    from openfang.agents.local.models import LocalModels
+    from openfang.agents.local.serving import Serving
     from openfang.agents.meter import Meter
     from openfang.agents.models.adapter import Library
     from openfang.app.parts import Parts
@@ -42,6 +54,7 @@ if TYPE_CHECKING:
     from openfang.config.manifest_models import Manifest
     from openfang.config.manifest_parts import FallbackModel, Routing
     from openfang.config.manifest_parts import Model as ManifestModel
+    from openfang.config.models import Config
     from openfang.core.agents import Model
     from openfang.host.secrets import SecretStore
 
@@ -56,6 +69,8 @@ class Minds:
     parts: Parts
     environ: Mapping[str, str]
     _library: Library | None = None
+    _local: LocalModels | None = None
+    _tasks: TaskGroup | None = None
     _failure: ModelFailed | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _there: anyio.Event = field(default_factory=anyio.Event)
@@ -75,7 +90,7 @@ class Minds:
             )
             self._there.set()
             return
-        async with http() as client:
+        async with http() as client, anyio.create_task_group() as self._tasks:
             self._library = library(client)
             self._there.set()
             await anyio.sleep_forever()
@@ -83,13 +98,7 @@ class Minds:
     @property
     def default(self) -> Choice:
         """The node's own choice."""
-        said = self.parts.config.default_model
-        return Choice(
-            provider=said.provider,
-            model=said.model,
-            api_key_env=said.api_key_env or "",
-            base_url=said.base_url or "",
-        )
+        return default_choice(self.parts.config)
 
     def model(self, mind: Mind) -> Model:
         """Give what an agent thinks with, and what stands in for it."""
@@ -112,7 +121,7 @@ class Minds:
             raise SourceFailed(failure.message, way_out=failure.way_out) from failure
 
     async def _seen(self, mind: Mind, image: Image, question: str, meter: Meter) -> str | None:
-        if not await self._remote(settled(mind.choice, self.default)).sees():
+        if not await self._asked(settled(mind.choice, self.default)).sees():
             return None
         asked = Message(speaker=Speaker.USER, text=question, images=(image,))
         prompt = Prompt(messages=(asked,), max_tokens=mind.max_tokens, temperature=mind.temperature)
@@ -134,12 +143,41 @@ class Minds:
             return PlannerModel()
         wanted = settled(choice, self.default)
         retries = self._said(wanted.provider).retries
-        read = Reading(self._remote(wanted))
+        read = Reading(self._asked(wanted))
         return Patient(model=read, retries=retries, seconds=seconds)
+
+    def _asked(self, choice: Choice) -> Remote | LocalModel:
+        return self._file(choice) if _is_file(choice, self.parts.config) else self._remote(choice)
+
+    def _file(self, choice: Choice) -> LocalModel:
+        return LocalModel(
+            name=shown(choice),
+            held=partial(self._held, choice),
+            library=self._opened,
+            pace=partial(self._pace, choice.provider),
+            learn=self._learn,
+        )
+
+    @asynccontextmanager
+    async def _held(self, choice: Choice) -> AsyncGenerator[Serving]:
+        """Hold the process of a model file."""
+        said, home = self._said(choice.provider), self.parts.home.path
+        find = partial(find_weights, window=said.context_window, threads=said.threads)
+        weights = await to_thread.run_sync(find, choice.model, home)
+        async with (await self._files()).held(weights) as serving:
+            yield serving
+
+    async def _files(self) -> LocalModels:
+        await self._opened()
+        if self._local is None:
+            opened = await to_thread.run_sync(_local_models, self.parts.home.path, self.environ)
+            assert self._tasks is not None  # noqa: S101 - it is there with the library
+            self._local = self._local or opened(tasks=self._tasks)
+        return self._local
 
     def _remote(self, choice: Choice) -> Remote:
         return Remote(
-            name=f"{choice.provider}/{choice.model}",
+            name=shown(choice),
             find=partial(self._found, choice),
             library=self._opened,
             pace=partial(self._pace, choice.provider),
@@ -158,9 +196,14 @@ class Minds:
         variables = _Variables(self.environ, self.parts.secrets)
         providers = {choice.provider: _provider(self._said(choice.provider), choice, variables)}
         found = endpoint(choice, providers, variables)
-        if found.key:
-            self.parts.redactor.learn([found.key], f"model:{found.provider}:{found.key_name}")
+        self._learn(found)
         return found
+
+    def _learn(self, found: Endpoint) -> None:
+        """Keep a key out of what is logged and said. Blocks."""
+        if found.key:
+            owner = f"model:{found.provider}:{found.key_name or found.model}"
+            self.parts.redactor.learn([found.key], owner)
 
     def _said(self, provider: str) -> ModelProvider:
         from openfang.config.llm import ModelProvider  # noqa: PLC0415 - where it is needed
@@ -201,6 +244,34 @@ class _Variables(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len({*self.environ, *self.store.names()})
+
+
+def default_choice(config: Config) -> Choice:
+    """The model that the configuration names."""
+    said = config.default_model
+    return Choice(
+        provider=said.provider,
+        model=said.model,
+        api_key_env=said.api_key_env or "",
+        base_url=said.base_url or "",
+    )
+
+
+def files_of(does: object, config: Config) -> set[str]:
+    """Name the model files that an agent would have loaded, as its manifest names them."""
+    if not isinstance(does, Mind):
+        return set()
+    default = default_choice(config)
+    own = settled(does.choice, default)
+    routes = (does.routes.simple, does.routes.medium, does.routes.long)
+    others = (settled(one, default) for one in does.fallbacks)
+    every = (own, *others, *(replace(own, model=name) for name in routes if name))
+    return {one.model for one in every if _is_file(one, config)}
+
+
+def _is_file(choice: Choice, config: Config) -> bool:
+    said = config.providers.get(LOCAL)
+    return is_file(choice, said.base_url if said else None)
 
 
 def mind_of(manifest: Manifest) -> Mind:
@@ -257,6 +328,15 @@ def _provider(said: ModelProvider, choice: Choice, variables: Mapping[str, str])
         api_key=key,
         allow_private=said.allow_private,
     )
+
+
+def _local_models(home: Path, environ: Mapping[str, str]) -> Callable[..., LocalModels]:
+    # Sandbox and processes take a while to import, and few nodes serve models.
+    from openfang.agents.local.models import LocalModels  # noqa: PLC0415 - as above
+    from openfang.app.confine import Confiner  # noqa: PLC0415 - as above
+
+    confiner = Confiner(home, user_home(environ))
+    return partial(LocalModels, confine=confiner.program, home=home)
 
 
 def _imported() -> tuple[type, type[Library]]:
