@@ -1,4 +1,4 @@
-"""The one file that knows pydantic-ai: prompts in its words, its answers in ours.
+"""Prompts in the words of pydantic-ai, and its answers in ours: this and `opened` know it.
 
 The library asks models and nothing else: our loop makes the calls, our pipeline judges them, and
 what providers offer to run on their own side stays off. Importing this module takes seconds: it is
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
 
 import orjson
 from anyio import to_thread
@@ -27,19 +28,18 @@ from pydantic_ai.exceptions import (
     ModelUnavailableError,
     UserError,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
-from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from openfang.agents.compact import size
+from openfang.agents.models.characters import MOST, Joined, sound
 from openfang.agents.models.failures import ModelFailed, Trouble
+from openfang.agents.models.opened import built
 from openfang.agents.models.reasons import by_status, failed, refused_by_us
-from openfang.agents.models.wire import Wire
 from openfang.agents.models.wishes import Heard, wishes
 from openfang.core.agents import Speaker, Spent, Stop, Usage, Wanted, Words
 from openfang.core.errors import OpenFangError
-from openfang.host.bridged import Bounds
-from openfang.host.httpx2_bridge import bridged2
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -50,16 +50,14 @@ if TYPE_CHECKING:
     from openfang.core.tools import Tool
     from openfang.host.http import HttpClient
 
-# Which models take no temperature is known to the library, and leaving it out is what we want.
-warnings.filterwarnings("ignore", message="Sampling parameters", category=UserWarning)
-_SECONDS: Final = 600.0
-_BYTES: Final = 4_000_000
+# Which models take no temperature is known to the library, and leaving it out is what we want; what
+# it warns of besides are the provider's own words, which belong into no log as they are.
+warnings.filterwarnings("ignore", module=r"pydantic(_ai)?\b")
 _MOST_MODELS: Final = 64
+_MOST_TOKENS: Final = 1_000_000_000
 _UNSENDABLE = re.compile(r"[^A-Za-z0-9_-]")
 _LOST: Final = Trouble.LOST, "could not be reached, or broke off"
 _GARBAGE: Final = Trouble.GARBAGE, "answered with what nobody understands"
-_HELD: Final = "held-by-the-node"
-"""In the place of a key: the libraries want one, and the wire puts in the right one."""
 
 
 class Library:
@@ -78,18 +76,17 @@ class Library:
         asked = _Asked(await self._model(endpoint), endpoint, prompt)
         stream, failure, told = None, None, False
         try:
-            async with asked.opened() as stream:
-                async for event in stream:
-                    if text := _words(event):
-                        told = True
-                        yield Words(text)
+            async with asked.opened() as stream, aclosing(asked.heard(stream)) as pieces:
+                async for text in pieces:
+                    told = True
+                    yield Words(text)
         except Exception as error:  # noqa: BLE001 - of a library, and of whoever answers it
             failure = _failure(error, endpoint)
         if failure is None and stream is not None:
             rest = _rest(stream.get(), endpoint, prompt)
         elif told or failure is None or failure.trouble is not Trouble.GARBAGE:
             if stream is not None and stream.usage.output_tokens:
-                yield Spent(_usage(stream.get(), endpoint))
+                yield Spent(_usage(stream.get(), endpoint, prompt))
             raise failure or failed(endpoint, *_LOST)
         else:  # perhaps it cannot answer piece by piece
             rest = await asked.whole()
@@ -99,7 +96,7 @@ class Library:
     async def _model(self, endpoint: Endpoint) -> Model:
         found = self._models.get(endpoint)
         if found is None:
-            found = await to_thread.run_sync(_built, endpoint, self._http)
+            found = await to_thread.run_sync(built, endpoint, self._http)
             if len(self._models) >= _MOST_MODELS:
                 self._models.pop(next(iter(self._models)))
             self._models[endpoint] = found
@@ -122,6 +119,18 @@ class _Asked:
     def opened(self) -> AbstractAsyncContextManager[StreamedResponse]:
         return self._model.request_stream(*self._request)
 
+    async def heard(self, stream: StreamedResponse) -> AsyncGenerator[str]:
+        """Give the words, piece by piece; a model that does not end is ended."""
+        joined = Joined()
+        async for event in stream:
+            if text := joined.feed(_words(event)):
+                yield text
+            if joined.length > MOST:
+                words = f"does not come to an end: it said {MOST} characters"
+                raise failed(self._endpoint, Trouble.GARBAGE, words)
+        if half := joined.rest():
+            yield half
+
     async def whole(self) -> list[Said]:
         """Ask without a stream."""
         try:
@@ -130,74 +139,6 @@ class _Asked:
             raise _failure(error, self._endpoint) from error
         words = [Words(text)] if (text := _text(response)) else []
         return [*words, *_rest(response, self._endpoint, self._prompt)]
-
-
-def _built(endpoint: Endpoint, http: HttpClient) -> Model:
-    """Put a client together. Blocks: prices and types are read."""
-    try:
-        return _client(endpoint, Wire(http, endpoint))
-    except ImportError as error:
-        raise ModelFailed(
-            f"The provider {endpoint.provider} needs a package that is not installed.",
-            trouble=Trouble.MISSING,
-            way_out=f'pip install "pydantic-ai-slim[{endpoint.provider}]"',
-            detail=str(error),
-        ) from error
-    except UserError as error:
-        raise failed(endpoint, Trouble.REJECTED, "cannot be asked", error) from error
-
-
-def _client(endpoint: Endpoint, wire: Wire) -> Model:
-    http = bridged2(wire.open, Bounds(seconds=_SECONDS, limit=_BYTES))
-    match endpoint.api:
-        case "anthropic":
-            from anthropic import AsyncAnthropic  # noqa: PLC0415 - one of three
-            from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
-            from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
-
-            root = endpoint.base_url.rstrip("/").removesuffix("/v1")
-            client = AsyncAnthropic(api_key=_HELD, base_url=root, http_client=http, max_retries=0)
-            provider = AnthropicProvider(anthropic_client=client)
-            return AnthropicModel(endpoint.model, provider=provider, profile=_plain())
-        case "google":
-            from pydantic_ai.models.google import GoogleModel  # noqa: PLC0415 - one of three
-            from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415
-
-            root = endpoint.base_url.rstrip("/")
-            return GoogleModel(
-                endpoint.model,
-                provider=GoogleProvider(api_key=_HELD, base_url=root, http_client=http),
-            )
-        case "library":
-            return infer_model(f"{endpoint.provider}:{endpoint.model}")
-        case "openai":
-            return _openai(endpoint, http)
-
-
-def _openai(endpoint: Endpoint, http: Any) -> Model:  # noqa: ANN401 - of httpx2
-    from openai import AsyncOpenAI  # noqa: PLC0415 - one of three
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
-
-    root = endpoint.base_url.rstrip("/")
-    client = AsyncOpenAI(api_key=_HELD, base_url=root, http_client=http, max_retries=0)
-    provider = (
-        OpenAIProvider(openai_client=client)
-        if endpoint.provider == "openai"
-        else OpenAICompatibleProvider(endpoint.provider, openai_client=client)
-    )
-    return OpenAIChatModel(endpoint.model, provider=provider, profile=_plain(sees=endpoint.sees))
-
-
-def _plain(*, sees: bool = True) -> OpenAIModelProfile:
-    """Schemas go out as they are, and a stream without an end is no answer."""
-    plain = OpenAIModelProfile(
-        json_schema_transformer=None, openai_chat_streaming_requires_finish_reason=True
-    )
-    if not sees:
-        plain["supports_image_input"] = False
-    return plain
 
 
 def _settings(endpoint: Endpoint, prompt: Prompt) -> ModelSettings:
@@ -296,7 +237,7 @@ def _words(event: object) -> str:
 def _rest(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> Iterator[Said]:
     """Give what is known at the end only: a refusal, the calls that are wanted, and the cost."""
     details = response.provider_details or {}
-    refusal = str(details.get("refusal") or "")
+    refusal = sound(str(details.get("refusal") or ""))
     if refusal:
         yield Words(refusal)
     wanted = list(_wanted(response, endpoint, prompt))
@@ -306,11 +247,12 @@ def _rest(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> Ite
     if stop is Stop.DONE and not wanted and not _text(response):
         raise failed(endpoint, Trouble.LOST, "answered with nothing")
     yield from wanted
-    yield Spent(_usage(response, endpoint), stop)
+    yield Spent(_usage(response, endpoint, prompt), stop)
 
 
 def _text(response: ai.ModelResponse) -> str:
-    return "".join(part.content for part in response.parts if isinstance(part, ai.TextPart))
+    said = (part.content for part in response.parts if isinstance(part, ai.TextPart))
+    return sound("".join(said))[:MOST]
 
 
 def _wanted(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> Sequence[Wanted]:
@@ -335,8 +277,13 @@ def _stop(response: ai.ModelResponse) -> Stop:
             return Stop.DONE
 
 
-def _usage(response: ai.ModelResponse, endpoint: Endpoint) -> Usage:
+def _usage(response: ai.ModelResponse, endpoint: Endpoint, prompt: Prompt) -> Usage:
+    """Count what was used: as the provider says, or by the length of what was said."""
     usage = response.usage
+    if not usage.total_tokens:
+        usage.input_tokens, usage.output_tokens = size(prompt.messages), len(_text(response)) // 4
+    usage.input_tokens = min(usage.input_tokens, _MOST_TOKENS)
+    usage.output_tokens = min(usage.output_tokens, _MOST_TOKENS)
     return Usage(
         requests=1,
         input_tokens=usage.input_tokens,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
+from openfang.agents.models.characters import sound
 from openfang.core.agents import Wish
 from openfang.core.ids import new_id
 
@@ -46,12 +47,21 @@ def wishes(heard: Iterable[Heard], prompt: Prompt) -> Iterator[Wish]:
 def _wish(call: Heard, known: set[str]) -> Wish:
     fits = 0 < len(call.id) <= _LONGEST_ID and call.id.isprintable()
     number = call.id if fits and call.id not in known else new_id("wish")
-    tool = call.tool[:_LONGEST_NAME]
+    tool = sound(call.tool[:_LONGEST_NAME])
     arguments = read(call.arguments)
-    if arguments is None:
-        unread = str(call.arguments)[:_LONGEST_UNREAD] or "(nothing)"
+    if arguments is None or not _fits(arguments):
+        unread = sound(str(call.arguments)[:_LONGEST_UNREAD]) or "(nothing)"
         return Wish(id=number, tool=tool, unread=unread)
     return Wish(id=number, tool=tool, arguments=arguments)
+
+
+def _fits(arguments: Mapping[str, Any]) -> bool:
+    """Whether they can be written down: integers of 64 bits, and whole characters."""
+    try:
+        orjson.dumps(arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def read(arguments: object) -> Mapping[str, Any] | None:
