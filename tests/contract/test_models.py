@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.agents.models.minds import KEY, REACH, settings
-from tests.agents.models.scripted import Fails, Hangs, Says, Want, scripted
+from tests.agents.models.scripted import Fails, Garbage, Hangs, Says, Want, scripted
 from tests.contract.house import house, until
 
 if TYPE_CHECKING:
@@ -116,6 +116,61 @@ def test_a_run_killed_between_two_steps_goes_on_without_asking_again_for_what_it
     assert second.messages == third.messages
     assert [one["role"] for one in third.messages] == ["user", "assistant", "tool"]
     assert len(written) == 1
+
+
+@pytest.mark.requirement("C6.4", "C12.4")
+def test_a_run_that_was_killed_does_not_go_on_without_what_its_client_had_said(
+    tmp_path: Path,
+) -> None:
+    never = Event()
+    own = {"name": "file_write", "parameters": {"type": "object"}}
+    body = {
+        "model": "thinker",
+        "messages": [
+            {"role": "system", "content": "Write nothing down."},
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "Hello!"},
+            {"role": "user", "content": "go on"},
+        ],
+        "tools": [{"type": "function", "function": own}],
+    }
+    with scripted(Hangs(never), Says("", [WRITE]), Says("Written.")) as server:
+        with house(tmp_path, keyed(server.openai), files=manifest()) as node:
+
+            def asked() -> None:
+                with suppress(OSError, http.client.HTTPException):
+                    node.ask("POST", "/v1/chat/completions", body)
+
+            asking = Thread(target=asked)
+            asking.start()
+            until(lambda: len(server.asked) == 1)
+            node.daemon.tell(signal.SIGKILL)
+            node.daemon.ended()
+            asking.join()
+            never.set()
+        with house(tmp_path, keyed(server.openai), again=True) as node:
+            until(lambda: "nobody could go on" in _last(node))
+            written = node.records(event="tool_invocation_start", tool="builtin:file_write")
+
+    assert len(server.asked) == 1
+    assert not written
+
+
+@pytest.mark.requirement("C6.5")
+def test_what_a_provider_says_in_the_wrong_place_is_in_no_log(tmp_path: Path) -> None:
+    choice = {"index": 0, "delta": {"content": "Hm."}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": KEY, "completion_tokens": [KEY], "total_tokens": None}
+    chunk = {"id": "1", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    said = b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(chunk).encode()
+    with (
+        scripted(Garbage(said, kind="text/event-stream")) as server,
+        house(tmp_path, keyed(server.openai), files=manifest()) as node,
+    ):
+        answer = tell(node, "hello")
+        logged = node.daemon.home.log.read_text()
+
+    assert answer["response"] == "Hm."
+    assert KEY not in logged
 
 
 def _last(node: House) -> str:

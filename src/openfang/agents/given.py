@@ -110,9 +110,14 @@ class Given:
 NOTHING: Final = Given()
 
 
+def is_given(arguments: Mapping[str, Any]) -> bool:
+    """Whether anything came with a message."""
+    return not MORE.keys().isdisjoint(arguments)
+
+
 def read_given(arguments: Mapping[str, Any], blob: Callable[[str], bytes | None]) -> Given:
     """Read it; what came with earlier messages is put into words."""
-    if not MORE.keys() & arguments.keys():
+    if not is_given(arguments):
         return NOTHING
     history = arguments.get("history")
     read = None if history is None else [_turn(one, blob) for one in history]

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from openfang.agents.given import is_given
 from openfang.core.calls import Context, Mode
 from openfang.core.trace import Chain, new_chain
 
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The context and the chain of the call that began a run, over which edge, and for whom."""
+    """The context and the chain of the call that began a run, over which edge, and for whom.
+
+    `given` is whether more came with it (a history, instructions, tools of the caller's): that is
+    not written down.
+    """
 
     context: Context
     chain: Chain
     edge: str = ""
     asker: str = ""
+    given: bool = False
 
 
 def write_origin(call: Call) -> str:
@@ -40,6 +46,7 @@ def write_origin(call: Call) -> str:
         "shared": chain.shared,
         "edge": call.edge,
         "asker": call.asker,
+        "given": is_given(call.arguments),
     }
     return json.dumps(body, separators=(",", ":"))
 
@@ -67,4 +74,5 @@ def read_origin(text: str) -> Origin:
         ),
         edge=body.get("edge", ""),
         asker=body.get("asker", ""),
+        given=body.get("given", False),
     )

@@ -55,13 +55,18 @@ class Resuming:
     async def go_on(
         self, one: Interrupted, client: Client | None = None, progress: Listener | None = None
     ) -> Result:
-        """Go on with a run, as whoever began it; one without its agent or its key is ended."""
+        """Go on with a run, as whoever began it; one without its agent or its key is ended.
+
+        So is one whose caller had brought more than a message: it is theirs to bring again.
+        """
         caller = self._holders.find(one.caller)
         if caller is None or one.agent not in self.running:
-            await self._give_up(one)
-            raise SourceFailed(
-                f"The agent {one.agent} or the key of {one.caller} was gone after a restart.",
-                way_out="send the message again",
+            raise await self._given_up(
+                one, f"The agent {one.agent} or the key of {one.caller} was gone after a restart."
+            )
+        if read_origin(one.origin).given:
+            raise await self._given_up(
+                one, f"What {one.caller} had sent to {one.agent} with the message is not kept."
             )
         await self._met()
         self.interrupted[one.run] = one
@@ -100,12 +105,14 @@ class Resuming:
         tool = self.parts.registry.find(wish.tool)
         return tool is not None and (tool.idempotent or tool.only_reads)
 
-    async def _give_up(self, one: Interrupted) -> None:
+    async def _given_up(self, one: Interrupted, why: str) -> SourceFailed:
+        """End it, and say why."""
         ended = Ended(
             answer="I stopped: nobody could go on with it.", ending=Ending.FAILED, usage=one.used
         )
         words = Message(speaker=Speaker.AGENT, text=ended.answer)
         await self.sessions.end(one.session, one.run, ended, one.labels, Rest(said=(words,)))
+        return SourceFailed(why, way_out="send the message again")
 
     @property
     def _holders(self) -> Holders:
