@@ -102,6 +102,30 @@ def test_the_doctor_finds_what_is_wrong_and_says_what_mends_it(fresh: Cli) -> No
     assert "backup" in failed["database"]
 
 
+@pytest.mark.requirement("C6.4")
+def test_the_doctor_says_which_models_have_no_key_or_no_address(fresh: Cli) -> None:
+    for name, provider in (("coder", "openai"), ("lost", "opnai")):
+        folder = fresh.home / "agents" / name
+        folder.mkdir(parents=True)
+        text = f'name = "{name}"\n[model]\nprovider = "{provider}"\nmodel = "m"\n'
+        (folder / "agent.toml").write_text(text)
+    found = _models(fresh("doctor", "--json").json)
+    assert found == [
+        ("warn", "coder: openai needs a key, and OPENAI_API_KEY is not set."),
+        ("warn", "lost: Nobody has said where the provider opnai is."),
+    ]
+    fresh.configure('[providers.opnai]\nbase_url = "https://models.example.org/v1"')
+    keyed = fresh("doctor", "--json", env={"OPENAI_API_KEY": "sk-a-key-of-nobody"})
+    assert _models(keyed.json) == [
+        ("ok", "each has an address, and a key where it needs one"),
+    ]
+    assert "sk-a-key" not in keyed.out
+
+
+def _models(checks: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(one["health"], one["text"]) for one in checks if one["check"] == "models"]
+
+
 def test_the_doctor_works_without_a_home_and_with_a_broken_configuration(
     fresh: Cli, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,8 +21,6 @@ from openfang.agents.models.providers import (
     LOCAL,
     Choice,
     Endpoint,
-    Provider,
-    endpoint,
     is_file,
     is_planner,
     settled,
@@ -33,14 +30,14 @@ from openfang.agents.models.reading import Reading
 from openfang.agents.models.remote import Remote
 from openfang.agents.models.routed import NO_ROUTES, Routed, Routes
 from openfang.agents.spec import Mind
+from openfang.app.agents.reached import Variables, chosen, reached, said_of
 from openfang.config.home import user_home
 from openfang.core.agents import Image, Message, Prompt, Speaker, Words
 from openfang.core.errors import SourceFailed
 from openfang.guard.rate import Limited, Quota, take
-from openfang.safety.environment import VariableRefused, expand
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Mapping
     from pathlib import Path
 
     from anyio.abc import TaskGroup
@@ -52,11 +49,9 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.llm import ModelProvider
     from openfang.config.manifest_models import Manifest
-    from openfang.config.manifest_parts import FallbackModel, Routing
-    from openfang.config.manifest_parts import Model as ManifestModel
+    from openfang.config.manifest_parts import Routing
     from openfang.config.models import Config
     from openfang.core.agents import Model
-    from openfang.host.secrets import SecretStore
 
 _log = logging.getLogger("openfang.agents")
 _EXTRA: Final = 'pip install "openfang[agents]"'
@@ -147,7 +142,7 @@ class Minds:
         return Patient(model=read, retries=retries, seconds=seconds)
 
     def _asked(self, choice: Choice) -> Remote | LocalModel:
-        return self._file(choice) if _is_file(choice, self.parts.config) else self._remote(choice)
+        return self._file(choice) if needs_file(choice, self.parts.config) else self._remote(choice)
 
     def _file(self, choice: Choice) -> LocalModel:
         return LocalModel(
@@ -193,9 +188,8 @@ class Minds:
 
     def _found(self, choice: Choice) -> Endpoint:
         """Say how a model is reached, now. Blocks: secrets are files."""
-        variables = _Variables(self.environ, self.parts.secrets)
-        providers = {choice.provider: _provider(self._said(choice.provider), choice, variables)}
-        found = endpoint(choice, providers, variables)
+        variables = Variables(self.environ, self.parts.secrets)
+        found = reached(choice, self._said(choice.provider), variables)
         self._learn(found)
         return found
 
@@ -206,9 +200,7 @@ class Minds:
             self.parts.redactor.learn([found.key], owner)
 
     def _said(self, provider: str) -> ModelProvider:
-        from openfang.config.llm import ModelProvider  # noqa: PLC0415 - where it is needed
-
-        return self.parts.config.providers.get(provider) or ModelProvider()
+        return said_of(self.parts.config, provider)
 
     async def _pace(self, provider: str) -> None:
         """Wait for one's turn, where the node bounds how often a provider is asked."""
@@ -225,36 +217,9 @@ class Minds:
             await anyio.sleep(charge.retry_after or quota.interval)
 
 
-@dataclass(frozen=True, slots=True)
-class _Variables(Mapping[str, str]):
-    """What a name stands for: a variable of ours, else a secret, which is opened when asked for."""
-
-    environ: Mapping[str, str]
-    store: SecretStore
-
-    def __getitem__(self, name: str) -> str:
-        if name in self.environ:
-            return self.environ[name]
-        if name not in self.store.names():
-            raise KeyError(name)
-        return self.store.get(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({*self.environ, *self.store.names()})
-
-    def __len__(self) -> int:
-        return len({*self.environ, *self.store.names()})
-
-
 def default_choice(config: Config) -> Choice:
     """The model that the configuration names."""
-    said = config.default_model
-    return Choice(
-        provider=said.provider,
-        model=said.model,
-        api_key_env=said.api_key_env or "",
-        base_url=said.base_url or "",
-    )
+    return chosen(config.default_model)
 
 
 def files_of(does: object, config: Config) -> set[str]:
@@ -266,10 +231,11 @@ def files_of(does: object, config: Config) -> set[str]:
     routes = (does.routes.simple, does.routes.medium, does.routes.long)
     others = (settled(one, default) for one in does.fallbacks)
     every = (own, *others, *(replace(own, model=name) for name in routes if name))
-    return {one.model for one in every if _is_file(one, config)}
+    return {one.model for one in every if needs_file(one, config)}
 
 
-def _is_file(choice: Choice, config: Config) -> bool:
+def needs_file(choice: Choice, config: Config) -> bool:
+    """Whether a model is a file of the operator's."""
     said = config.providers.get(LOCAL)
     return is_file(choice, said.base_url if said else None)
 
@@ -278,8 +244,8 @@ def mind_of(manifest: Manifest) -> Mind:
     """Read from a manifest what its agent thinks with."""
     model = manifest.model
     return Mind(
-        choice=_choice(model),
-        fallbacks=tuple(map(_choice, manifest.fallback_models)),
+        choice=chosen(model),
+        fallbacks=tuple(map(chosen, manifest.fallback_models)),
         routes=_routes(manifest.routing),
         seconds=manifest.limits.model_timeout_secs,
         system=model.system_prompt,
@@ -298,35 +264,6 @@ def _routes(routing: Routing | None) -> Routes:
         long=routing.complex_model or "",
         short_below=routing.simple_threshold,
         long_from=routing.complex_threshold,
-    )
-
-
-def _choice(model: ManifestModel | FallbackModel) -> Choice:
-    return Choice(
-        provider=model.provider,
-        model=model.model,
-        api_key_env=model.api_key_env or "",
-        base_url=model.base_url or "",
-    )
-
-
-def _provider(said: ModelProvider, choice: Choice, variables: Mapping[str, str]) -> Provider:
-    key = ""
-    if said.api_key is not None:
-        try:
-            key = expand(said.api_key.get_secret_value(), variables)
-        except VariableRefused as refused:
-            raise ModelFailed(
-                f"{choice.provider} needs a key: {refused.message}.",
-                trouble=Trouble.NO_KEY,
-                way_out="openfang secrets set, with that name",
-            ) from refused
-    return Provider(
-        api=said.api,
-        base_url=said.base_url or "",
-        api_key_env=said.api_key_env or "",
-        api_key=key,
-        allow_private=said.allow_private,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
+from openfang.app.home.thinking import of_models
 from openfang.config.load import check, load
 from openfang.config.unserved import in_vain
 from openfang.core.errors import OpenFangError
@@ -46,7 +47,8 @@ def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
         found += _configuration(path, environ)
         config = _config(path, environ)
         if config is not None:
-            found += [*_in_vain(config), *_of_database(home, config, now)]
+            found += [*_in_vain(config), *of_models(home, config, environ)]
+            found += _of_database(home, config, now)
         return [*found, *of_daemon(path, config), *of_machine(path)]
     except PermissionError as error:
         return [_not_ours(path, error), *of_machine(path)]
