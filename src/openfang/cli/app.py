@@ -73,7 +73,7 @@ _GROUPS = {
         },
     ),
     "secrets": (
-        "Keep what MCP servers need to sign in, encrypted.",
+        "Keep what MCP servers and models need to sign in, encrypted.",
         {
             "list": ("secrets:list_secrets", "List names, and the servers that refer to them."),
             "set": ("secrets:set_secret", "Store one: from standard input, or asked for unseen."),

@@ -46,7 +46,7 @@ def set_secret(name: str, /, *, as_json: Json = False) -> None:
     `openfang secrets set GITHUB_TOKEN < token.txt`
 
     Args:
-        name: What servers refer to it by: `${NAME}` in their variables and headers.
+        name: What servers refer to it by, `${NAME}`, or models: ANTHROPIC_API_KEY and the like.
     """
     _check_name(name)
     value = _value(name)
@@ -61,6 +61,7 @@ def set_secret(name: str, /, *, as_json: Json = False) -> None:
         note(f"used by: {', '.join(found['servers'])}")
     else:
         note(f"No server refers to it: write ${{{name}}} into env or headers of one.")
+        note("If it is a model's key, nothing else is needed: see openfang doctor.")
 
 
 def _check_name(name: str) -> None:
