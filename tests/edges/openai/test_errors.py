@@ -147,6 +147,10 @@ BAD: list[tuple[dict[str, Any], str | None, str]] = [
     ({"metadata": {"session": "x" * 201}}, "metadata.session", "invalid_value"),
     ({"context": {"mode": "dreaming"}}, "context.mode", "invalid_value"),
     ({"tools": [{"type": "function"}]}, "tools[0]", "invalid_value"),
+    ({"tools": [{"type": "function", "function": {"name": "a"}}] * 2}, "tools[1].function.name",
+     "invalid_value"),
+    ({"messages": [user("hi"), calls(call("a"), call("a")), result("a")]}, "messages",
+     "invalid_value"),
 ]  # fmt: skip
 PICTURES = [
     ("https://example.com/a.png", "remote_file"),

@@ -163,7 +163,18 @@ def _wanted(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if body.get("metadata"):
         yield "metadata", body["metadata"]
     if body.get("tools") and body.get("tool_choice") != "none":
-        yield "tools", [_tool(one["function"]) for one in body["tools"]]
+        yield "tools", _tools([one["function"] for one in body["tools"]])
+
+
+def _tools(functions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write the client's tools; of two with one name nobody could say which is wanted."""
+    names: set[str] = set()
+    for number, one in enumerate(functions):
+        if one["name"] in names:
+            place = f"tools[{number}].function.name"
+            raise Unfit(f"{place} is that of another tool: {one['name']}.", place)
+        names.add(one["name"])
+    return [_tool(one) for one in functions]
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +220,8 @@ def _check_order(spoken: Sequence[Spoken]) -> None:
         if open_calls:
             raise _unordered(f"the tool call {min(open_calls)[:100]!r} has no answer behind it")
         open_calls = {call["id"] for call in one.calls}
+        if len(open_calls) < len(one.calls):
+            raise _unordered("two tool calls of one message have the same id")
     if open_calls or not spoken or spoken[-1].role == "agent":
         raise _unordered("the last message is neither the user's nor the results of tool calls")
 
