@@ -169,7 +169,19 @@ async def test_an_address_of_this_machine_is_reached_only_if_the_node_says_so(
 
     assert (ending, server.asked) == ("failed", [])
     assert text.startswith("I stopped: openai may not be reached:")
-    assert "allow_private" in text
+    assert text.endswith("Way out: [providers.openai] allow_private, if that is meant.")
+
+
+async def test_an_address_that_nothing_opens_has_another_way_out(tmp_path: Path) -> None:
+    with scripted(Says("never")) as server:
+        address = f"http://user:hunter2-hunter2@127.0.0.1:{server.port}/v1"
+        thinker(tmp_path, more=f'base_url = "{address}"\n')
+        async with thinking(tmp_path, "") as (app, _):
+            ending, text = ended(await ask(app))
+
+    assert (ending, server.asked) == ("failed", [])
+    assert "hunter2" not in text
+    assert text.endswith("Way out: send credentials in a header.")
 
 
 async def test_an_address_of_the_manifest_is_reached_with_the_manifests_key(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from openfang.agents.compact import size
 from openfang.agents.models.characters import MOST, Joined, sound
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.opened import built
-from openfang.agents.models.reasons import by_status, failed, refused_by_us
+from openfang.agents.models.reasons import address_way_out, by_status, failed, refused_by_us
 from openfang.agents.models.wishes import Heard, wishes
 from openfang.core.agents import Speaker, Spent, Stop, Usage, Wanted, Words
 from openfang.core.errors import OpenFangError
@@ -311,7 +311,7 @@ def _failure(error: Exception, endpoint: Endpoint) -> ModelFailed:
         return ModelFailed(
             f"{endpoint.provider} may not be reached: {refused.message}.",
             trouble=Trouble.ADDRESS,
-            way_out=f"[providers.{endpoint.provider}] allow_private, if that is meant",
+            way_out=address_way_out(endpoint, refused),
         )
     trouble, words = _trouble(error)
     return failed(endpoint, trouble, words, error)

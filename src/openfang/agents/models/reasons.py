@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LONGEST_DETAIL: Final = 500
 _LATER: Final = (408, 409, 425)
 _ERROR: Final = 500
+_OPENS: Final = "allow_private"
 _WINDOW = re.compile(
     r"context.{0,12}(length|window|size)|prompt is too long|too many (input )?tokens|"
     r"maximum.{0,20}tokens",
@@ -73,3 +74,10 @@ def refused_by_us(error: BaseException | None) -> AddressRefused | None:
     while error is not None and not isinstance(error, AddressRefused):
         error = error.__cause__ or error.__context__
     return error
+
+
+def address_way_out(endpoint: Endpoint, refused: AddressRefused) -> str:
+    """Say what opens an address; what nothing opens is another address's turn."""
+    if _OPENS in refused.way_out:
+        return f"[providers.{endpoint.provider}] {_OPENS}, if that is meant"
+    return refused.way_out or "another base_url"
