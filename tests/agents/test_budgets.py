@@ -81,6 +81,13 @@ def test_an_hour_has_room_when_enough_of_it_is_older_than_that() -> None:
     assert found(bound(Window.HOUR, tokens=100), book, at("2026-11-17 14:41")) is None
 
 
+def test_what_a_clock_wrote_that_was_ahead_does_not_fill_an_hour() -> None:
+    book = Book([(at("2027-11-17 14:10"), 500, 0.0), (at("2026-11-17 14:31"), 50, 0.0)])
+    now = at("2026-11-17 14:30")
+    assert found(bound(Window.HOUR, tokens=100), book, now) is None
+    assert found(bound(Window.HOUR, tokens=50), book, now)
+
+
 @given(
     spent=st.lists(st.tuples(st.integers(0, 90), st.integers(1, 50)), min_size=1, max_size=20),
     most=st.integers(1, 300),

@@ -59,8 +59,11 @@ def _reached(bound: Allowance, look: Look, of_run: Usage, now: int) -> Reached |
 
 def _in_an_hour(bound: Allowance, look: Look, now: int) -> Reached | None:
     """Add the last hour up; there is room once enough of it is older than an hour."""
-    rows = look.minutes(bound.account, now // _MINUTE_NS - _MINUTES)
-    spent = [(minute, tokens if bound.tokens else cost) for minute, tokens, cost in rows]
+    current = now // _MINUTE_NS
+    rows = look.minutes(bound.account, current - _MINUTES)
+    # What lies further ahead was written by a clock that was wrong.
+    known = (row for row in rows if row[0] <= current + _MINUTES)
+    spent = [(minute, tokens if bound.tokens else cost) for minute, tokens, cost in known]
     used = left = sum(amount for _, amount in spent)
     resets = now
     for minute, amount in spent:

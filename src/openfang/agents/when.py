@@ -102,7 +102,7 @@ class Every:
     def next_after(self, moment: int) -> int:
         """Find the first moment behind this one."""
         step = self.seconds * SECOND
-        return self.start + max(1, (moment - self.start) // step + 1) * step
+        return self.start + ((moment - self.start) // step + 1) * step
 
     def closest(self, start: int) -> float:
         """Tell the distance."""

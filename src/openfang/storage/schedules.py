@@ -57,6 +57,11 @@ class ScheduleStore:
         found = self._select("last_task = ? AND last_task <> ''", (task,))
         return found[0] if found else None
 
+    def ahead_of(self, moment: int) -> list[Schedule]:
+        """List those that run, and that were made or seen to later than this."""
+        seen = "state = 'active' AND (created_at > ? OR last_at > ? OR skipped_at > ?)"
+        return self._select(seen, (moment,) * 3)
+
     def counts(self, owner: str) -> tuple[int, int]:
         """Count those that have not ended: the owner's, and all."""
         sql = (

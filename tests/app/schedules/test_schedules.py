@@ -11,6 +11,7 @@ import anyio
 import pytest
 from tests.app.schedules.calendar import SECOND, Worker, calendar, manifest
 
+from openfang.app.schedules.clock import plan_anew
 from openfang.core.calls import Grants, Mode
 from openfang.core.errors import PolicyViolation, UnknownTool
 from openfang.core.labels import Labels
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.requirement("C6.2")
 BERLIN = ZoneInfo("Europe/Berlin")
+YEAR = 366 * 86_400 * SECOND
 
 
 def at(moment: datetime) -> int:
@@ -162,6 +164,48 @@ async def test_jobs_survive_a_restart(tmp_path: Path) -> None:
     async with calendar(tmp_path, clock=clock) as days:
         assert days.get(made.id) == made
         assert (await days.next_due(made)).runs == 1
+
+
+@pytest.mark.parametrize("schedule", ["every 15 minutes", "every 50 minutes"])
+async def test_what_was_planned_by_a_clock_that_was_ahead_is_planned_anew(
+    tmp_path: Path, schedule: str
+) -> None:
+    clock = ManualClock()
+    async with calendar(tmp_path, clock=clock) as days:
+        clock.now_ns += YEAR
+        made = await days.create(schedule)
+        ran = await days.next_due(made)
+        clock.now_ns -= YEAR
+        await plan_anew(days.app.parts)
+        planned = days.get(made.id)
+        assert 0 < planned.due - clock.now_ns <= 50 * 60 * SECOND
+        assert [one.due for one in days.planned()] == [planned.due]
+        assert (ran.runs, (await days.next_due(planned)).runs) == (1, 2)
+
+
+async def test_a_daemon_that_starts_with_its_clock_put_back_plans_anew(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with calendar(tmp_path, clock=clock) as days:
+        made = await days.create("every hour")
+        clock.now_ns += YEAR
+        days.app.parts.timers.wake()
+        made = await days.changed(made)
+    clock.now_ns -= YEAR
+    async with calendar(tmp_path, clock=clock) as days:
+        await days.until(lambda: days.get(made.id).due < made.due)
+        assert (await days.next_due(made)).runs == 2
+
+
+async def test_a_clock_that_goes_back_a_little_repeats_no_run(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with calendar(tmp_path, clock=clock) as days:
+        made = await days.next_due(await days.create("every 15 minutes"))
+        clock.now_ns -= 120 * SECOND
+        await plan_anew(days.app.parts)
+        await days.next_due(made)
+        assert len(days.worker.told) == 1
+        await days.next_due(made)
+        assert len(days.worker.told) == 2
 
 
 async def test_two_processes_on_one_home_run_each_due_moment_once(tmp_path: Path) -> None:
@@ -361,6 +405,16 @@ async def test_who_could_not_be_found_again_makes_no_schedules(tmp_path: Path) -
         arguments = {"description": "x", "schedule": "every hour", "agent": "worker"}
         call = replace(days.as_caller(guest), arguments=arguments)
         assert "could not be found again" in (await days.app.invoke(call)).text
+
+
+async def test_an_agent_makes_no_schedule_for_whom_nobody_finds_again(tmp_path: Path) -> None:
+    async with calendar(tmp_path, agents={"clerk": manifest("clerk")}) as days:
+        clerk = (await days.agent("clerk")).caller
+        call = days.as_caller(clerk, asker="user:somebody@example.com")
+        arguments = {"description": "x", "schedule": "every hour"}
+        told = await days.app.invoke(replace(call, arguments=arguments))
+        assert "agent:clerk for user:somebody@example.com could not be found again" in told.text
+        assert days.store.all() == []
 
 
 async def test_people_pause_resume_and_run_a_schedule_by_hand(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ max_per_hour = 3
 BODY = (
     '{"agent":"worker","text":"x","owner":"key:admin","root":"key:admin","origin":"","labels":[]}'
 )
+LOST = "could not be found again when it starts"
 TOLD = 'see to build.failed: {"by":"{payload}"}'
 
 
@@ -142,6 +143,28 @@ async def test_a_trigger_starts_so_often_in_an_hour_and_says_when_it_does_not(
         clock.advance(3600)
         assert (await publish(days)).structured["triggered"] == ["builds"]
         await ended(days, 4)
+
+
+async def test_in_no_hour_a_trigger_starts_more_often_than_is_said(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with calendar(tmp_path, config=CONFIG, clock=clock) as days:
+        started = list[bool]()
+        for _ in range(24):
+            started.append(bool((await publish(days)).structured["triggered"]))
+            clock.advance(300)
+        hours = [sum(started[first : first + 12]) for first in range(13)]
+        assert (max(hours), sum(started)) == (3, 6)
+
+
+async def test_an_event_starts_nobody_for_whom_nobody_finds_again(tmp_path: Path) -> None:
+    async with calendar(tmp_path, config=CONFIG, agents={"clerk": manifest("clerk")}) as days:
+        clerk = (await days.agent("clerk")).caller
+        told = (await publish(days, caller=clerk, asker="user:somebody@example.com")).structured
+        assert (told["triggered"], told["held"]) == (
+            [],
+            [{"trigger": "builds", "reason": f"who publishes {LOST}"}],
+        )
+        assert tasks(days) == []
 
 
 async def test_what_was_published_is_started_after_a_restart_once(tmp_path: Path) -> None:

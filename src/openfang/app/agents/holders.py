@@ -52,9 +52,10 @@ class Holders:
             raise _gone(root)
         return found
 
-    def can_find(self, caller: Caller) -> bool:
-        """Whether this one would be found again later, as it is."""
-        return caller.within is None and self.find(caller.id) is not None
+    def can_find(self, caller: Caller, root: str) -> bool:
+        """Whether this one would be found again later, as it is, and whoever it acts for."""
+        found = all(self.find(one) is not None for one in {caller.id, root})
+        return caller.within is None and found
 
     def context(self, caller: Caller, was: Context) -> Context:
         """Bind a caller to what it chose then. What it may not choose any more is refused."""

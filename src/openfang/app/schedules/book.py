@@ -45,8 +45,8 @@ class Book:
         """Make one on behalf of whoever calls, bound to what the call is bound to."""
         agents = await self._agents()
         agent = self._agent_of(call.caller, str(wanted.get("agent", "")))
-        if not Holders(self.parts, agents.running).can_find(call.caller):
-            raise _nobody(call.caller)
+        if not Holders(self.parts, agents.running).can_find(call.caller, call.root):
+            raise _nobody(call)
         now, config = self.parts.clock.time_ns(), self.parts.config.schedules
         description = readable(str(wanted["description"]))
         new = Schedule(
@@ -227,9 +227,10 @@ def _full(whose: str, key: str) -> Conflict:
     )
 
 
-def _nobody(caller: Caller) -> PolicyViolation:
+def _nobody(call: Call) -> PolicyViolation:
+    who = " for ".join(dict.fromkeys((call.caller.id, call.root)))
     return PolicyViolation(
-        f"{caller.id} could not be found again when a schedule is due.",
+        f"{who} could not be found again when a schedule is due.",
         rule="schedule.holder",
         way_out="a key of the node's own that is not bound to toolsets, or an agent's manifest",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,6 @@ from openfang.core.events import EVENT_PUBLISHED, TRIGGER_REFUSED, Record
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.triggers import LARGEST_PAYLOAD, Trigger
-from openfang.guard.rate import Granted, Limiter, Quota
 from openfang.policy.globs import matches
 from openfang.storage import timers
 from openfang.storage.timers import NEVER, Timer
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 KEPT: Final = "errand"
 """The kind of the rows that say what a run is, until it has begun; nobody is woken by them."""
 _ROOM_AGAIN: Final = 10.0
-_SECONDS: Final = 60.0
+_NOBODY: Final = "who publishes could not be found again when it starts"
+_HOUR: Final = 3_600.0
 _log = logging.getLogger("openfang.schedules")
 
 
@@ -44,7 +45,7 @@ class Events:
     """Where events go that are published: to the log, and to the triggers that wait for them."""
 
     parts: Parts
-    _rate: Limiter = field(default_factory=Limiter)
+    _started: dict[str, deque[float]] = field(default_factory=dict[str, "deque[float]"])
 
     async def publish(self, admitted: Admitted) -> Mapping[str, Any]:
         """Put an event on record, together with the runs that it starts."""
@@ -53,9 +54,9 @@ class Events:
         payload = call.arguments.get("payload", {})
         text = _written(payload)
         starts, held = list[Trigger](), list[dict[str, str]]()
-        found_again = Holders(self.parts, agents.running).can_find(call.caller)
+        found_again = Holders(self.parts, agents.running).can_find(call.caller, call.root)
         for trigger in waiting_for(self.parts, agents, kind):
-            why = self._held(trigger) if found_again else "its publisher has no key of the node's"
+            why = self._held(trigger) if found_again else _NOBODY
             if why:
                 held.append({"trigger": trigger.name, "reason": why})
             else:
@@ -82,11 +83,13 @@ class Events:
 
     def _held(self, trigger: Trigger) -> str:
         """Say why a trigger does not start now: it was started too often in the last hour."""
-        quota = Quota(cells_per_minute=trigger.per_hour, burst=trigger.per_hour)
-        now = self.parts.clock.monotonic() / _SECONDS  # the quota's minutes are hours here
-        if isinstance(self._rate.charge(trigger.name, 1, quota, now), Granted):
-            return ""
-        return f"it was started {trigger.per_hour} times in an hour (max_per_hour)"
+        now, started = self.parts.clock.monotonic(), self._started.setdefault(trigger.name, deque())
+        while started and started[0] <= now - _HOUR:
+            started.popleft()
+        if len(started) >= trigger.per_hour:
+            return f"it was started {len(started)} times in an hour (max_per_hour)"
+        started.append(now)
+        return ""
 
     async def _agents(self) -> Agents:
         if self.parts.agents is None:
