@@ -38,7 +38,7 @@ class Schedules(Section):
         default=60, description="Seconds that runs of a schedule are apart at least."
     )
     max_per_caller: Count = Field(
-        default=50, description="Schedules that a key or an agent may have."
+        default=50, description="Schedules of a key, with those that agents made for it."
     )
     max_total: Count = Field(default=500, description="Schedules that the node has at most.")
 

@@ -25,7 +25,7 @@ _COLUMNS: Final = (
     "body, created_at"
 )
 _KEPT: Final = 50
-"""So many that have ended stay to be seen, of each owner."""
+"""So many that have ended stay to be seen, on behalf of each."""
 _LONGEST_REASON: Final = 500
 
 
@@ -62,13 +62,13 @@ class ScheduleStore:
         seen = "state = 'active' AND (created_at > ? OR last_at > ? OR skipped_at > ?)"
         return self._select(seen, (moment,) * 3)
 
-    def counts(self, owner: str) -> tuple[int, int]:
-        """Count those that have not ended: the owner's, and all."""
+    def counts(self, root: str) -> tuple[int, int]:
+        """Count those that have not ended: those on behalf of one, and all."""
         sql = (
-            "SELECT COALESCE(SUM(CASE WHEN owner = ? THEN 1 ELSE 0 END), 0), COUNT(*) "
+            "SELECT COALESCE(SUM(CASE WHEN root = ? THEN 1 ELSE 0 END), 0), COUNT(*) "
             "FROM schedules WHERE state <> 'ended'"
         )
-        return self.database.read(sql, (owner,))[0][:2]
+        return self.database.read(sql, (root,))[0][:2]
 
     def _select(self, where: str, parameters: Sequence[Any]) -> list[Schedule]:
         sql = f"SELECT {_COLUMNS} FROM schedules WHERE {where} ORDER BY created_at, id"  # noqa: S608 - constants
@@ -76,17 +76,17 @@ class ScheduleStore:
 
 
 def insert(schedule: Schedule) -> tuple[Statement, ...]:
-    """Keep a new one; of those of its owner that have ended, only some stay."""
+    """Keep a new one; of those on behalf of the same that have ended, only some stay."""
     marks = ", ".join("?" * len(_row(schedule)))
     return (
         (f"INSERT INTO schedules ({_COLUMNS}) VALUES ({marks})", _row(schedule)),  # noqa: S608 - constants
-        (_DROP_ENDED, (schedule.owner, schedule.owner, _KEPT)),
+        (_DROP_ENDED, (schedule.root, schedule.root, _KEPT)),
     )
 
 
 _DROP_ENDED: Final = (
-    "DELETE FROM schedules WHERE state = 'ended' AND owner = ? AND id NOT IN (SELECT id FROM "
-    "schedules WHERE state = 'ended' AND owner = ? ORDER BY created_at DESC, id DESC LIMIT ?)"
+    "DELETE FROM schedules WHERE state = 'ended' AND root = ? AND id NOT IN (SELECT id FROM "
+    "schedules WHERE state = 'ended' AND root = ? ORDER BY created_at DESC, id DESC LIMIT ?)"
 )
 
 

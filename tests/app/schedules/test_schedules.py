@@ -385,6 +385,23 @@ async def test_there_are_bounds_on_how_many_how_often_and_for_whom(tmp_path: Pat
         assert "The node has 3 schedules" in (await days.app.invoke(call)).text
 
 
+async def test_who_fills_its_schedules_through_an_agent_leaves_room_for_others(
+    tmp_path: Path,
+) -> None:
+    config, agents = "[schedules]\nmax_per_caller = 2\n", {"clerk": manifest("clerk")}
+    async with calendar(tmp_path, config=config, agents=agents) as days:
+        clerk = (await days.agent("clerk")).caller
+        await days.key("other")
+        greedy = days.as_caller(clerk, asker="key:admin")
+        for _ in range(2):
+            await days.create("every hour", greedy, agent="clerk")
+        arguments = {"description": "x", "schedule": "every hour"}
+        told = await days.app.invoke(replace(greedy, arguments=arguments))
+        assert "key:admin has 2 schedules" in told.text
+        assert "key:admin has 2 schedules" in await days.told_off("every hour")
+        await days.create("every hour", days.as_caller(clerk, asker="key:other"), agent="clerk")
+
+
 async def test_the_node_has_a_time_zone_for_those_that_name_none(tmp_path: Path) -> None:
     config = '[schedules]\ntimezone = "Asia/Kolkata"\n'
     async with calendar(tmp_path, config=config) as days:
@@ -454,6 +471,21 @@ async def test_a_manifest_is_a_schedule_of_the_agents_own(tmp_path: Path) -> Non
     async with calendar(tmp_path, agents={"clerk": manifest("clerk")}, clock=clock) as days:
         assert days.store.of_manifests() == []
         assert days.planned() == []
+
+
+async def test_what_somebody_paused_stays_so_when_its_manifest_changes(tmp_path: Path) -> None:
+    clock = ManualClock()
+    text = manifest("clerk", more='[schedule.periodic]\ncron = "every 10 minutes"\n')
+    async with calendar(tmp_path, agents={"clerk": text}, clock=clock) as days:
+        (made,) = days.store.of_manifests()
+        await days.app.parts.schedules.act(days.app.caller, made.id, "pause")
+    text = text.replace("10", "20")
+    async with calendar(tmp_path, agents={"clerk": text}, clock=clock) as days:
+        found = days.get(made.id)
+        assert (found.schedule, found.state) == ("every 20 minutes", ScheduleState.PAUSED)
+        assert (found.reason, days.planned()) == ("paused by key:admin", [])
+        await days.app.parts.schedules.act(days.app.caller, made.id, "resume")
+        assert (await days.next_due(made)).runs == 1
 
 
 async def test_a_manifest_that_asks_for_runs_too_often_is_told_off_in_the_log(

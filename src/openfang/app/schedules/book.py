@@ -65,7 +65,7 @@ class Book:
         )
         planned = await to_thread.run_sync(partial(first_due, new, config.min_interval_secs))
         async with self._making:
-            self._check_room(planned.owner)
+            self._check_room(planned.root)
             await self._write(planned, "created", call.caller, *added(planned))
         return planned
 
@@ -145,11 +145,11 @@ class Book:
         await self.parts.broker.append([changed(schedule, act, caller.id)], statements)
         self.parts.timers.wake()
 
-    def _check_room(self, owner: str) -> None:
+    def _check_room(self, root: str) -> None:
         config = self.parts.config.schedules
-        own, everybody = ScheduleStore(self.parts.database).counts(owner)
+        own, everybody = ScheduleStore(self.parts.database).counts(root)
         if own >= config.max_per_caller:
-            raise _full(f"{owner} has {own} schedules", "max_per_caller")
+            raise _full(f"{root} has {own} schedules", "max_per_caller")
         if everybody >= config.max_total:
             raise _full(f"The node has {everybody} schedules", "max_total")
 
@@ -163,9 +163,10 @@ class Book:
         try:
             return self.parts.catalog.find(caller, tool_id(Kind.AGENT, agent)).name
         except UnknownTool:
+            own_way = f'agent_message = ["{agent}"] in its manifest, or: '
             raise NotFound(
                 f"No agent {agent} is there that {caller.id} may send messages to.",
-                way_out=f'agent_message = ["{agent}"] in its manifest, or: openfang agents list',
+                way_out=f"{own_way if own != caller.id else ''}openfang agents list",
             ) from None
 
     async def _agents(self) -> Agents:
@@ -175,9 +176,9 @@ class Book:
 
 
 def added(schedule: Schedule) -> tuple[Statement, ...]:
-    """Keep a new schedule, and when it is due."""
+    """Keep a new schedule, and when it is due, if it is."""
     plan = timers.replace(schedules.timer(schedule, schedule.due))
-    return *schedules.insert(schedule), plan
+    return *schedules.insert(schedule), *((plan,) if schedule.due else ())
 
 
 def changed(schedule: Schedule, act: str, by: str) -> Record:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from openfang.app.schedules.due import when_of
-from openfang.core.errors import Conflict
+from openfang.core.errors import OpenFangError
 from openfang.storage import schedules, timers
 from openfang.storage.schedules import ScheduleStore
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.core.schedules import Schedule
 
-_SLACK = 60_000_000_000
+_SLACK: Final = 60_000_000_000
+_log = logging.getLogger("openfang.schedules")
 
 
 async def plan_anew(parts: Parts) -> None:
@@ -32,5 +34,5 @@ async def _move(parts: Parts, schedule: Schedule, due: int) -> None:
     plan = timers.replace(schedules.timer(after, due))
     try:
         await parts.broker.append([], (schedules.change(schedule, after), plan))
-    except Conflict:  # somebody has changed it meanwhile: it is looked at the next time
-        return
+    except OpenFangError as error:  # it is looked at again in a minute
+        _log.warning("%s is not planned anew: %s", schedule.id, error.message)

@@ -11,8 +11,9 @@ from anyio import to_thread
 
 from openfang.agents.spec import ONLY_ASKED, Acts
 from openfang.app.schedules.book import added, changed, first_due
+from openfang.app.schedules.due import MOST_REFUSALS
 from openfang.core.errors import OpenFangError
-from openfang.core.schedules import Schedule
+from openfang.core.schedules import Schedule, ScheduleState
 from openfang.core.triggers import conditions
 from openfang.storage import schedules
 from openfang.storage.schedules import ScheduleStore
@@ -53,7 +54,7 @@ class Manifested:
         if after is not None:
             least = self.parts.config.schedules.min_interval_secs
             planned = await to_thread.run_sync(first_due, after, least)
-            new = replace(planned, last=before.last if before else None)
+            new = _carried(before, planned)
             await self._write(new, "created", *added(new))
 
     async def _write(self, schedule: Schedule, act: str, *statements: Statement) -> None:
@@ -96,6 +97,15 @@ def acts_of(manifest: Manifest) -> Acts:
         events=conditions(way.proactive.conditions) if way.proactive else (),
         quiet=quiet or "",
     )
+
+
+def _carried(before: Schedule | None, after: Schedule) -> Schedule:
+    """Keep of what was there how it went, and that somebody has paused it."""
+    if before is None:
+        return after
+    if before.state is ScheduleState.PAUSED and before.refusals < MOST_REFUSALS:
+        after = replace(after, state=before.state, reason=before.reason, due=0)
+    return replace(after, last=before.last)
 
 
 def _same(one: Schedule, other: Schedule) -> bool:
