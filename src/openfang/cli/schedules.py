@@ -33,8 +33,12 @@ def list_schedules(*, as_json: Json = False) -> None:
 def _line(one: Mapping[str, Any]) -> str:
     last = one["last_run"]
     following = f"next at {one['next_run']}" if one["next_run"] else one["state"]
-    before = f", last at {last['at']}: {last['outcome']}" if last else ""
+    before = f", last at {last['at']}: {_outcome(last)}" if last else ""
     return f"{one['agent']}, {one['schedule']} ({one['timezone']}), {following}{before}"
+
+
+def _outcome(last: Mapping[str, Any]) -> str:
+    return f"{last['outcome']}, {last['reason']}" if last["reason"] else last["outcome"]
 
 
 def show_schedule(schedule_id: str, /, *, as_json: Json = False) -> None:
@@ -52,7 +56,8 @@ def show_schedule(schedule_id: str, /, *, as_json: Json = False) -> None:
     shown = {
         **{name: one[name] for name in (*_SHOWN, *_MORE)},
         "labels": ", ".join(one["labels"]),
-        **{f"last run {name}": value for name, value in last.items()},
+        **{f"last run {name}": value for name, value in last.items() if name != "labels"},
+        "last run labels": ", ".join(last.get("labels", ())),
         **{f"skipped {name}": value for name, value in skipped.items()},
     }
     fields({name.replace("_", " "): value for name, value in shown.items() if value})

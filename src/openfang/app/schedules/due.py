@@ -14,6 +14,7 @@ from openfang.app.agents.holders import SCHEDULE
 from openfang.app.schedules.starting import Errand, Errands
 from openfang.app.schedules.triggers import Triggered
 from openfang.app.timers import Again
+from openfang.core.agents import Ending
 from openfang.core.errors import (
     AuditUnavailable,
     CallRefused,
@@ -29,6 +30,7 @@ from openfang.core.trace import new_chain
 from openfang.storage import schedules, timers
 from openfang.storage.agent_runs import AgentRunStore
 from openfang.storage.schedules import ScheduleStore
+from openfang.storage.sessions import carry
 
 if TYPE_CHECKING:
     from openfang.agents.when import When
@@ -216,14 +218,17 @@ class Due:
             await self._told(schedules.ended_as(call.task, RunOutcome.FAILED, error.message))
             raise
         outcome = RunOutcome.FAILED if result.is_error else RunOutcome.COMPLETED
-        why = result.text if result.is_error else ""
-        await self._told(schedules.ended_as(call.task, outcome, why))
+        why = result.text if result.is_error or _stopped(result) else ""
+        # Who reads why is judged by the labels of the run, which its conversation keeps.
+        session, now = str(call.arguments["session"]), self.parts.clock.time_ns()
+        labels = carry(session, result.labels, now)
+        await self._told(labels, schedules.ended_as(call.task, outcome, why))
         return result
 
-    async def _told(self, statement: Statement) -> None:
+    async def _told(self, *statements: Statement) -> None:
         """Keep how a run ended; if that cannot be, its task still says so."""
         try:
-            await self.parts.broker.append([], (statement,))
+            await self.parts.broker.append([], statements)
         except OpenFangError as error:
             _log.warning("How a scheduled run ended is not kept: %s", error.message)
 
@@ -286,6 +291,17 @@ def due_record(schedule: Schedule, due: int, outcome: str, why: str) -> Record:
         payload={**payload, "reason": why},
         context={"caller": schedule.owner},
     )
+
+
+def _stopped(result: Result) -> bool:
+    """Whether an agent ended before it was done: a budget, or another bound, was used up."""
+    match result.structured:
+        case {"ending": Ending.ANSWERED.value}:
+            return False
+        case {"ending": _}:
+            return True
+        case _:
+            return False
 
 
 def _given_up(why: str) -> str:

@@ -6,8 +6,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.errors import Rejected
+from openfang.core.labels import Labels
 from openfang.core.schedules import RunOutcome, ScheduleState
 from openfang.core.wire import moment
+from openfang.storage.sessions import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,14 +70,24 @@ def _run(parts: Parts, run: ScheduleRun) -> dict[str, Any]:
     outcome = run.outcome.value
     if run.outcome is RunOutcome.STARTED and (head := parts.tasks.head(run.task)) is not None:
         outcome = head.state.value
+    labels = _labels(parts, run)
     return {
         "due": moment(run.due),
         "at": moment(run.at),
         "outcome": outcome,
-        "reason": run.reason or None,
+        "reason": run.reason or None if labels is not None else None,
+        "labels": [] if labels is None else labels.names,
         "task": run.task or None,
         "session": run.session or None,
     }
+
+
+def _labels(parts: Parts, run: ScheduleRun) -> Labels | None:
+    """What a run carried at its end; None if its conversation was deleted, and nobody knows."""
+    if not run.session:
+        return Labels.NONE
+    session = SessionStore(parts.database).get(run.session)
+    return None if session is None else session.labels
 
 
 def _cron(schedule: Schedule) -> str | None:

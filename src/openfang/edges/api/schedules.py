@@ -46,6 +46,7 @@ COMPONENTS: dict[str, Schema] = {
             "at": _MOMENT,
             "outcome": TEXT,
             "reason": or_null(TEXT),
+            "labels": listed(TEXT),
             "task": or_null(TEXT),
             "session": or_null(TEXT),
         }

@@ -128,12 +128,17 @@ class _Schedules:
         found = await self.book.list(admitted)
         text = "\n".join(f"{one['id']}: {_line(one)}" for one in found)
         shown = {"schedules": [dict(one) for one in found]}
-        labels = Labels.of({name for one in found for name in one["labels"]})
+        labels = Labels.of({name for one in found for name in _labels(one)})
         return text_result(text or "There is no schedule.", labels=labels, structured=shown)
 
     async def delete(self, admitted: Admitted) -> Result:
         gone = await self.book.delete(admitted)
         return text_result(f"Deleted {gone['id']}.", structured={"id": gone["id"]})
+
+
+def _labels(one: Mapping[str, Any]) -> Sequence[str]:
+    """Of a schedule, and of how it went: why a run failed may be another's words."""
+    return [*one["labels"], *(one["last_run"] or {}).get("labels", ())]
 
 
 def _line(one: Mapping[str, Any]) -> str:
