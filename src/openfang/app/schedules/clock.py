@@ -23,16 +23,17 @@ async def plan_anew(parts: Parts) -> None:
     """Plan what was seen to at a time that is yet to come; the same moment is not run twice."""
     now = parts.clock.time_ns()
     for schedule in ScheduleStore(parts.database).ahead_of(now + _SLACK):
-        due = (await when_of(schedule)).next_after(now)
-        if due is not None and due < schedule.due:
-            await _move(parts, schedule, due)
-    parts.timers.wake()
+        try:
+            await _plan(parts, schedule, now)
+        except OpenFangError as error:  # it is looked at again in a minute
+            _log.warning("%s is not planned anew: %s", schedule.id, error.message)
 
 
-async def _move(parts: Parts, schedule: Schedule, due: int) -> None:
+async def _plan(parts: Parts, schedule: Schedule, now: int) -> None:
+    due = (await when_of(schedule)).next_after(now)
+    if due is None or due >= schedule.due:
+        return
     after = replace(schedule, due=due)
     plan = timers.replace(schedules.timer(after, due))
-    try:
-        await parts.broker.append([], (schedules.change(schedule, after), plan))
-    except OpenFangError as error:  # it is looked at again in a minute
-        _log.warning("%s is not planned anew: %s", schedule.id, error.message)
+    await parts.broker.append([], (schedules.change(schedule, after), plan))
+    parts.timers.wake()

@@ -138,7 +138,8 @@ class _Schedules:
 
 def _labels(one: Mapping[str, Any]) -> Sequence[str]:
     """Of a schedule, and of how it went: why a run failed may be another's words."""
-    return [*one["labels"], *(one["last_run"] or {}).get("labels", ())]
+    last: Mapping[str, Any] | None = one["last_run"]
+    return [*one["labels"], *(last["labels"] if last else ())]
 
 
 def _line(one: Mapping[str, Any]) -> str:
