@@ -159,6 +159,23 @@ async def test_one_that_queues_runs_once_when_the_run_before_has_ended(tmp_path:
         assert days.get(made.id).due > days.clock.time_ns()
 
 
+async def test_to_run_one_by_hand_loses_no_run_that_waits(tmp_path: Path) -> None:
+    async with calendar(tmp_path) as days:
+        days.worker.goes = anyio.Event()
+        made = await days.create("every 10 minutes", overlap="queue")
+        await days.to(made.due)
+        await days.until(lambda: days.worker.told)
+        await days.to(days.get(made.id).due)
+        await days.until(lambda: any("waited" in one.body for one in days.planned()))
+        await days.app.parts.schedules.act(days.app.caller, made.id, "run")
+        await days.until(lambda: any(one.body.get("waited") for one in days.planned()))
+        days.worker.goes.set()
+        await days.to(days.clock.time_ns() + 3 * SECOND)
+        await days.until(lambda: days.get(made.id).runs == 2)
+        await days.until(lambda: len(days.worker.told) == 2)
+        assert days.get(made.id).skips == 0
+
+
 async def test_jobs_survive_a_restart(tmp_path: Path) -> None:
     clock = ManualClock()
     async with calendar(tmp_path, clock=clock) as days:

@@ -126,7 +126,7 @@ class Due:
         if not moment.by_hand and await self._is_quiet(moment):
             return await self._skipped(moment, _QUIET)
         if self._under_way(schedule):
-            if schedule.overlap == "queue" and not moment.by_hand:
+            if schedule.overlap == "queue":
                 return await self._queued(moment)
             return await self._skipped(moment, _STILL)
         return await self._begun(moment)
@@ -148,10 +148,8 @@ class Due:
     async def _queued(self, moment: Moment) -> None:
         """Look again soon: one run waits for the one before, however often it was due."""
         due = moment.now + _QUEUE_AGAIN * _SECOND
-        timer = replace(
-            schedules.timer(moment.schedule, due), body={"due": moment.due, "waited": True}
-        )
-        await self.parts.timers.plan(timer)
+        body = {"due": moment.due, "waited": True, "by_hand": moment.by_hand}
+        await self.parts.timers.plan(replace(schedules.timer(moment.schedule, due), body=body))
 
     async def _skipped(self, moment: Moment, why: str) -> None:
         planned = moment.planned
