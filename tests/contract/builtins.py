@@ -16,12 +16,7 @@ assert _LISTED
 NAMES = re.findall(r"\b[a-z0-9]+_[a-z]+\b", _LISTED[1])
 """The names of the contract, in its order."""
 
-TO_COME: dict[str, str] = {
-    "event_publish": "events",
-    "schedule_create": "schedules",
-    "schedule_list": "schedules",
-    "schedule_delete": "schedules",
-}
+TO_COME: dict[str, str] = {}
 
 # Arguments that a caller with every grant is refused for, before anything runs.
 WRONG: dict[str, dict[str, Any]] = {
@@ -43,6 +38,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "task_claim": {"task_id": 7},
     "task_complete": {"task_id": "todo_1"},
     "task_list": {"status": "lost"},
+    "event_publish": {"event_type": ""},
+    "schedule_create": {"description": "no schedule"},
+    "schedule_list": {"x": 1},
+    "schedule_delete": {"id": 7},
     "image_analyze": {"path": 7},
     "location_get": {"ip": "1.1.1.1"},
     "a2a_discover": {},
@@ -57,6 +56,8 @@ _ELSEWHERE = f"{_HERE}test_a_page_is_fetched_and_an_agent_elsewhere_is_found_and
 _SPAWNED = f"{_HERE}test_who_is_spawned_has_at_most_what_its_parent_has"
 _BOARD = "tests/contract/test_builtins.py::test_work_is_left_on_the_board_and_its_result_comes_back"
 _LOOKING = "tests/contract/test_looking.py::"
+_OWN_TIME = "tests/contract/test_own_time.py::"
+_PUBLISHED = f"{_OWN_TIME}test_an_event_is_seen_from_outside_and_starts_an_agent_that_writes_a_file"
 EFFECTS: dict[str, str] = {
     "file_read": _DOES,
     "file_write": _ON_DISK,
@@ -76,6 +77,10 @@ EFFECTS: dict[str, str] = {
     "task_claim": _BOARD,
     "task_complete": _BOARD,
     "task_list": _BOARD,
+    "event_publish": _PUBLISHED,
+    "schedule_create": f"{_OWN_TIME}test_a_schedule_really_fires_and_its_effect_is_a_file_on_disk",
+    "schedule_list": f"{_OWN_TIME}test_one_that_repeats_runs_again_and_again_until_it_is_deleted",
+    "schedule_delete": f"{_OWN_TIME}test_one_that_repeats_runs_again_and_again_until_it_is_deleted",
     "image_analyze": f"{_LOOKING}test_an_image_of_ones_own_workspace_is_looked_at_and_no_other",
     "location_get": f"{_LOOKING}test_the_place_of_the_configuration_is_told",
     "a2a_discover": _ELSEWHERE,

@@ -298,6 +298,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/a2a/tasks": {"agent": AGENT, "message": "hi"},
     "/api/approvals/{id}": {"answer": "approve"},
     "/api/specs": {"name": "another", "content": "another plan"},
+    "/api/schedules": {"agent": AGENT, "schedule": "daily", "description": "hi"},
     "/api/keys": {"name": "another", "role": "admin"},
     "/api/secrets/{name}": {"value": "another"},
     "/api/audit/sql": {"query": "SELECT 1"},

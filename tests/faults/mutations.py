@@ -206,7 +206,7 @@ class Fuzz:
         endpoint = random.choice(self._drafts)
         tool, arguments = random.choice(_CALLS)
         name = f"k{random.randrange(10)}"
-        names = {"{id}": tool, "{name}": name, "{toolset}": name}
+        names = {"{id}": tool, "{name}": name, "{toolset}": name, "{key}": name}
         path = re.sub(r"{\w+}", lambda found: quote(names[found[0]], safe=""), endpoint.path)
         headers: Headers = [(b"Host", b"localhost")]
         if random.random() < 0.97:

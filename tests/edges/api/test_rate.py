@@ -32,6 +32,7 @@ WORK = {
     ("POST", "/api/a2a/send"): "",
     ("POST", "/api/schedules"): "",
     ("GET", "/api/sessions/{id}/export"): "message",
+    ("GET", "/api/usage"): "message",
     ("GET", "/api/audit/export"): "message",
     ("GET", "/api/audit/verify"): "message",
     ("POST", "/api/audit/sql"): "message",
