@@ -74,5 +74,42 @@ def test_private_and_untrusted_together_reach_nobody_outside(node: House, web: s
     read = node.call("file_read", {"path": "mine"}, headers=run).json
     assert read["labels"] == ["local_file"]
     first = node.call("web_fetch", {"url": f"{web}/"}, headers=run)
-    second = node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    second = node.call("web_fetch", {"url": f"{web}/?mine=x"}, headers=run)
     assert (first.status, second.status, second.rule) == (200, 403, "private_leaves")
+    assert "url 'http://" in second.json["detail"]
+    named_before = node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    assert named_before.status == 200
+
+
+@pytest.mark.requirement("C9.3", "C9.5")
+def test_a_target_that_the_caller_named_before_the_page_came_needs_no_question(
+    node: House, web: str
+) -> None:
+    run = traced(205)
+    assert (
+        node.call("file_write", {"path": "a/report.txt", "content": ""}, headers=run).status == 200
+    )
+    node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    again = {"path": "a/report.txt", "content": "what the page said"}
+    assert node.call("file_write", again, headers=run).status == 200
+    for path in ("report.txt", "a/report.txt.exe", "b/a/report.txt", "A/report.txt"):
+        asked = node.call("file_write", {"path": path, "content": ""}, headers=run)
+        assert (asked.status, asked.rule) == (202, "untrusted_effect"), path
+        assert f"path '{path}' does not stand in trusted text" in asked.json["detail"]
+    other = node.guest("elsewhere", tools=["*"], projects=["default"])
+    theirs = other.call("file_write", again, headers=run)
+    assert theirs.status == 202, "what one caller said names nothing for another"
+
+
+@pytest.mark.requirement("C9.5")
+def test_calls_that_were_not_made_have_their_labels_in_the_log(node: House, web: str) -> None:
+    run = traced(206)
+    node.call("web_fetch", {"url": f"{web}/"}, headers=run)
+    parked = node.call("file_write", {"path": "z.txt", "content": ""}, headers=run).json
+    *_, decision = node.records(event="policy_decision", trace=f"{206:032x}")
+    assert decision["labels"] == ["external_network", "user_input"]
+    (question,) = node.records(event="approval_requested", question=parked["approval"])
+    assert "path 'z.txt' does not stand in trusted text" in question["reason"]
+    node.call("web_fetch", {"url": f"{web}/?q={SECRET}"}, headers=traced(207))
+    (refused,) = node.records(event="policy_violation", trace=f"{207:032x}")
+    assert (refused["rule"], refused["labels"]) == ("secret_leaves", ["user_input", "secret"])

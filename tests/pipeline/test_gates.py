@@ -242,7 +242,9 @@ async def test_each_refusal_is_recorded_with_every_gates_verdict(tmp_path: Path)
         "gate": "spec_frozen",
         "rule": "spec_not_frozen",
         "reason": "Policy violation: Execution mode requires spec_frozen=True",
+        "labels": [],
     }
+    assert decision.payload["labels"] == []
     assert decision.call_id == violation.call_id
 
 

@@ -145,19 +145,26 @@ def test_an_end_has_its_evidence_and_a_reason_without_secrets() -> None:
 def test_a_refusal_names_step_rule_and_gate() -> None:
     verdicts = (Verdict("a", "allow"), Verdict("b", "deny"), Verdict("c", "not_reached"))
     refused = PolicyViolation("no hunter2", rule="a_rule", verdicts=verdicts)
-    line = records.refusal(CALL, CONTEXT, refused, redact)
+    line = records.refusal(CALL, CONTEXT, refused, Labels.EXTERNAL_NETWORK, redact)
     assert said(line, "policy_violation", "warning") == {
         "step": "gate",
         "rule": "a_rule",
         "reason": "no ***",
+        "labels": ["external_network"],
         "gate": "b",
     }
 
 
 @pytest.mark.parametrize("hidden", [True, False])
 def test_only_the_log_knows_whether_a_tool_was_hidden(*, hidden: bool) -> None:
-    line = records.refusal(CALL, CONTEXT, UnknownTool("x", hidden=hidden), redact)
-    told = {"step": "resolve", "rule": "unknown_tool", "reason": "Unknown tool: x"}
+    refused = UnknownTool("x", hidden=hidden)
+    line = records.refusal(CALL, CONTEXT, refused, Labels.NONE, redact)
+    told = {
+        "step": "resolve",
+        "rule": "unknown_tool",
+        "reason": "Unknown tool: x",
+        "labels": list[str](),
+    }
     assert said(line, "policy_violation", "warning") == (
         {**told, "hidden": "true"} if hidden else told
     )
@@ -165,5 +172,5 @@ def test_only_the_log_knows_whether_a_tool_was_hidden(*, hidden: bool) -> None:
 
 def test_a_call_that_is_part_of_no_task_says_so() -> None:
     call = replace(CALL, context=Context())
-    line = records.refusal(call, CONTEXT, GuardTripped("no", rule="loop"), redact)
+    line = records.refusal(call, CONTEXT, GuardTripped("no", rule="loop"), Labels.NONE, redact)
     assert (line.task_id, line.call_id) == ("", CALL.id)

@@ -13,7 +13,7 @@ from openfang.agents.history import closed, paired
 from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
-from openfang.core.tools import Tool
+from openfang.core.tools import Tool, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -191,6 +191,14 @@ def joined(given: Sequence[Message], stored: Sequence[Message]) -> list[Message]
 def _since_spoken(history: Sequence[Message]) -> Sequence[Message]:
     starts = [n for n, message in enumerate(history) if message.speaker is Speaker.USER]
     return history[starts[-1] + 1 :] if starts else history
+
+
+def described(tools: Iterable[Tool]) -> Labels:
+    """What a model has read that is offered these: words of others, where they are not trusted."""
+    for tool in tools:
+        if tool.trust is Trust.LOW:
+            return Labels.EXTERNAL_NETWORK
+    return Labels.NONE
 
 
 def foreign(given: Iterable[Message], stored: Iterable[Message]) -> Labels:

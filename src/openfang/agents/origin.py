@@ -19,7 +19,7 @@ class Origin:
     """The context and the chain of the call that began a run, over which edge, and for whom.
 
     `given` is whether more came with it (a history, instructions, tools of the caller's): that is
-    not written down.
+    not written down. `trusted` is whether nobody outside had a part in its words.
     """
 
     context: Context
@@ -27,9 +27,10 @@ class Origin:
     edge: str = ""
     asker: str = ""
     given: bool = False
+    trusted: bool = False
 
 
-def write_origin(call: Call) -> str:
+def write_origin(call: Call, *, trusted: bool = False) -> str:
     """Write it as JSON. Its deadline is of a clock that ends with the process: another begins."""
     context, chain = call.context, call.chain
     body = {
@@ -47,6 +48,7 @@ def write_origin(call: Call) -> str:
         "edge": call.edge,
         "asker": call.asker,
         "given": is_given(call.arguments),
+        "trusted": trusted,
     }
     return json.dumps(body, separators=(",", ":"))
 
@@ -75,4 +77,5 @@ def read_origin(text: str) -> Origin:
         edge=body.get("edge", ""),
         asker=body.get("asker", ""),
         given=body.get("given", False),
+        trusted=body.get("trusted", False),
     )

@@ -153,7 +153,10 @@ class Budgets(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What every agent is handed."""
+    """What every agent is handed.
+
+    `hear` keeps what somebody trusted said: for whom, in which conversation, and what.
+    """
 
     invoke: Invoke
     check: Callable[[Admitted], None]
@@ -170,3 +173,4 @@ class Around:
     blob: Callable[[Call, str], bytes | None]
     operate: Callable[[Admitted], Awaitable[Result]]
     ending: Callable[[], bool]
+    hear: Callable[[str, str, str], None]

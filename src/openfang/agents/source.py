@@ -12,7 +12,7 @@ import anyio
 from openfang.agents.attached import in_words, pictures, whole
 from openfang.agents.given import MORE, foreign, joined, parted, read_given
 from openfang.agents.history import resumed
-from openfang.agents.origin import write_origin
+from openfang.agents.origin import read_origin, write_origin
 from openfang.agents.ports import Busy, Came
 from openfang.agents.queues import Queues, lending
 from openfang.agents.spec import Mind
@@ -171,7 +171,8 @@ class AgentSource:
         while True:
             turn, (first, *more) = await self._opened(admitted, session)
             try:
-                came = Came(origin=write_origin(call), task=call.task)
+                origin = write_origin(call, trusted=not admitted.labels.untrusted)
+                came = Came(origin=origin, task=call.task)
                 await sessions.begin(session, turn.run, first, turn.labels, came)
             except Busy:
                 await anyio.sleep(_LOOK_SECONDS)
@@ -208,7 +209,17 @@ class AgentSource:
         spec, around = self.spec, self._around
         opened = await around.sessions.reopen(before, most=spec.history)
         turns = list(before.turns)
-        turn = Turn(self, spec, around, admitted, opened, before.run, turns, used=before.used)
+        turn = Turn(
+            self,
+            spec,
+            around,
+            admitted,
+            opened,
+            before.run,
+            turns,
+            used=before.used,
+            trusted=read_origin(before.origin).trusted,
+        )
         for lost in resumed(turns, before.begun, around.safe)[len(turns) :]:
             await turn.said(lost)
         return await self._to_its_end(turn, turn.go_on())

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from openfang.agents.attached import whole
-from openfang.agents.given import NOTHING
+from openfang.agents.given import NOTHING, described
 from openfang.agents.history import lost, unanswered
 from openfang.agents.loop import Run, parting
 from openfang.agents.meter import Meter, Metered
@@ -16,11 +16,11 @@ from openfang.agents.ports import Incoming, Rest
 from openfang.agents.questions import answer_in, askable, question_call
 from openfang.agents.spec import Mind, both
 from openfang.core.agents import NO_USAGE, Ended, Ending, Message, Speaker, Words
-from openfang.core.errors import CallRefused
+from openfang.core.errors import CallFailed, CallRefused
 from openfang.core.usage import Entry, Spending
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from openfang.agents.given import Given
     from openfang.agents.ports import Around, Conversation
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from openfang.core.labels import Labels
     from openfang.core.progress import Told
     from openfang.core.results import Result
+    from openfang.core.tools import Tool
     from openfang.core.usage import Payer
 
 
@@ -50,7 +51,8 @@ class Turn:
     """Binds one run to its agent, its caller and its session. It is the run's journal, too.
 
     `spec` is the agent as the run began, `turns` is what was said in it so far, `used` what an
-    earlier process had used.
+    earlier process had used. `trusted` is whether nobody outside had a part in the message; None is
+    as its labels say.
     """
 
     agent: Agent
@@ -62,6 +64,7 @@ class Turn:
     turns: list[Message]
     given: Given = NOTHING
     used: Usage = NO_USAGE
+    trusted: bool | None = None
     labels: Labels = field(init=False)
     _payer: Payer = field(init=False)
     _meter: Meter = field(default_factory=Meter, init=False)
@@ -71,6 +74,16 @@ class Turn:
     def __post_init__(self) -> None:
         self.labels = self.admitted.labels | self.opened.labels
         self._payer = self.around.budgets.payer(self.spec, self.admitted.call, self.run)
+        self._hear()
+
+    def _hear(self) -> None:
+        """Let what the agent is told by its operator and its caller name targets."""
+        call, does, hear = self.admitted.call, self.spec.does, self.around.hear
+        trusted = not self.admitted.labels.untrusted if self.trusted is None else self.trusted
+        if trusted:
+            hear(call.root, self.opened.id, str(call.arguments["message"]))
+        if isinstance(does, Mind) and not self.spec.parent:
+            hear(call.root, self.opened.id, does.system)
 
     @property
     def usage(self) -> Usage | None:
@@ -118,7 +131,7 @@ class Turn:
             model=Metered(self.around.model(mind), self._meter),
             system=mind.system,
             history=[*self.opened.history, *self.turns],
-            tools=lambda: given.beside(self.around.tools(self._caller)),
+            tools=lambda: given.beside(self._offered()),
             call=self.call,
             journal=self,
             told=self._told,
@@ -131,6 +144,12 @@ class Turn:
             theirs=given.names,
         )
         return await self._thinking.answer()
+
+    def _offered(self) -> Sequence[Tool]:
+        """What the model is offered; it reads how others describe their tools."""
+        tools = self.around.tools(self._caller)
+        self.labels |= described(tools)
+        return tools
 
     def _told(self, told: Told) -> None:
         """Pass it on; words that never become a turn are not lost."""
@@ -154,7 +173,11 @@ class Turn:
             labels=self.labels,
             sessions=(*parent.sessions, self.opened.id),
         )
-        result = await self._counted(self.around.bind(self._caller, call))
+        try:
+            result = await self._counted(self.around.bind(self._caller, call))
+        except CallFailed as failure:
+            self.labels |= failure.labels  # its message may be somebody else's words
+            raise
         self.labels |= result.labels
         return result
 

@@ -21,6 +21,7 @@ from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
 from openfang.app.stores import Backlog, StoredNames, StoredPins
 from openfang.app.timers import Timers
+from openfang.app.wording import operators_words
 from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
 from openfang.config.load import load
@@ -30,11 +31,13 @@ from openfang.core.news import Listed
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.pipeline.catalog import Catalog
 from openfang.pipeline.execute import Executor
+from openfang.pipeline.flow import Flow
 from openfang.pipeline.invoke import Pipeline
 from openfang.pipeline.runs import RunLabels
 from openfang.pipeline.shape import Shaper
 from openfang.pipeline.stamp import Stamper
 from openfang.pipeline.tasks.service import TaskBounds, TaskService
+from openfang.pipeline.trusted import TrustedTexts
 from openfang.policy.approvals import Approvals
 from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
@@ -154,7 +157,7 @@ def _build(ground: _Ground) -> Parts:
         specs=SpecStore(database),
         approvals=_approvals(ground),
     )
-    pipeline = _pipeline(ground, means)
+    pipeline = _pipeline(ground, means, current)
     parts = Parts(
         home=ground.home,
         config=config,
@@ -219,7 +222,7 @@ def _approvals(ground: _Ground) -> Approvals:
     )
 
 
-def _pipeline(ground: _Ground, means: _Means) -> Pipeline:
+def _pipeline(ground: _Ground, means: _Means, current: Current) -> Pipeline:
     config, clock, guards = ground.config, ground.clock, guards_of(ground.config)
     custom = load_gates(config.plugins.gates)
     return Pipeline(
@@ -230,6 +233,7 @@ def _pipeline(ground: _Ground, means: _Means) -> Pipeline:
         guards=guards,
         engine=_engine(config, means.specs, means.keys, means.checks, custom),
         runs=RunLabels(RunStore(ground.database), clock.time_ns),
+        flow=Flow(TrustedTexts(standing=lambda: operators_words(current())), ground.redactor),
         approvals=means.approvals,
         audit=ground.broker,
         shaper=_shaper(config, ground.redactor, clock),

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from openfang.core.labels import Labels
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -180,7 +182,10 @@ class AuditUnavailable(CallRefused):
 
 
 class CallFailed(OpenFangError):  # noqa: N818 - see CallRefused
-    """It ran, and did not end well. The pipeline adds which call it was, and its receipt."""
+    """It ran, and did not end well. The pipeline adds which call it was, its receipt, its labels.
+
+    The message may be somebody else's words: who reads it has read them.
+    """
 
     code = "failed"
 
@@ -188,6 +193,7 @@ class CallFailed(OpenFangError):  # noqa: N818 - see CallRefused
         super().__init__(message, way_out=way_out)
         self.call_id = ""
         self.receipt: Receipt | None = None
+        self.labels = Labels.NONE
 
 
 class CallTimedOut(CallFailed):

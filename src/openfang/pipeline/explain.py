@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from openfang.core.decisions import Explanation, Verdict
 from openfang.core.errors import CallRefused
-from openfang.pipeline.verdicts import flow_verdict, subject_of
+from openfang.pipeline.verdicts import subject_of
 from openfang.policy.approvals import rule_of
 from openfang.policy.context import check_bound
 from openfang.safety.sizes import check_arguments
@@ -36,7 +36,7 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
         _step("guards", lambda: pipeline.guards.look(call, tool, now, canonical)),
         arguments,
         *decided.verdicts,
-        flow_verdict(tool, labels),
+        pipeline.flow.verdict(call, tool, labels),
     ]
     verdicts.append(_approval(pipeline, call, tool, canonical, verdicts))
     return Explanation(

@@ -29,7 +29,7 @@ from openfang.pipeline.execute import Executor, broke
 from openfang.pipeline.logged import LoggedCalls
 from openfang.pipeline.progress import Passing
 from openfang.pipeline.shape import look
-from openfang.pipeline.verdicts import flow_verdict, refused_or_asked, subject_of
+from openfang.pipeline.verdicts import refused_or_asked, subject_of
 from openfang.policy.context import check_bound
 from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from openfang.core.ports import Clock, Observer
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
+    from openfang.pipeline.flow import Flow
     from openfang.pipeline.guards import Guards
     from openfang.pipeline.runs import RunLabels
     from openfang.pipeline.shape import Shaped, Shaper
@@ -75,7 +76,12 @@ class _Trail:
     held: Labels = Labels.NONE
     decided: Decided = _NO_VERDICTS
     context: str = ""
-    large: bool = False
+    weight: int = 0
+
+    @property
+    def large(self) -> bool:
+        """Whether to look at the result would hold everybody up."""
+        return self.weight > _LARGE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +93,7 @@ class Pipeline:
     guards: Guards
     engine: Engine
     runs: RunLabels
+    flow: Flow
     approvals: Approvals
     audit: Broker
     shaper: Shaper
@@ -100,7 +107,7 @@ class Pipeline:
 
     async def invoke(self, call: Call) -> Result:
         """Take one call through every step; the first refusal ends it."""
-        trail = _Trail(self._told(call))
+        trail = _Trail(self._told(call), labels=call.labels)
         CURRENT_TRACE.set(call.chain.trace_id)
         try:
             return await self._run(trail, await self._admitted_or_refused(trail))
@@ -152,11 +159,12 @@ class Pipeline:
             await engine.decide_all(tool, call) if engine.custom else engine.decide(tool, call)
         )
         trail.held = self.runs.held(call)
-        trail.labels = self._carried(call, tool, trail.canonical, trail.held)
-        flow = flow_verdict(tool, trail.labels)
+        trail.labels = self.flow.carried(call, tool, trail.canonical, trail.held)
+        flow = self.flow.verdict(call, tool, trail.labels)
         asked = refused_or_asked(trail.decided, flow)
         if asked:
             await self._ask(trail, tool, asked, (*trail.decided.verdicts, flow))
+        self.flow.said(call, trail.labels, trail.canonical)
         return self._admitted(tool, trail.call, trail.labels)
 
     async def _ask(
@@ -168,20 +176,14 @@ class Pipeline:
         question = await self.approvals.answered(subject, asked, verdicts)
         trail.decided = await self.engine.decide_all(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
-        again = refused_or_asked(trail.decided, flow_verdict(tool, trail.labels))
+        again = refused_or_asked(trail.decided, self.flow.verdict(call, tool, trail.labels))
         if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
             question = await self.approvals.answered(subject, again, verdicts)
         await self.approvals.spend(question, call)
 
     def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
-        return self._carried(call, tool, canonical, self.runs.held(call))
-
-    def _carried(self, call: Call, tool: Tool, canonical: bytes, held: Labels) -> Labels:
-        labels = call.labels | held
-        if tool.sink.external and self.shaper.redactor.contains_secret(canonical.decode()):
-            return labels | Labels.SECRET
-        return labels
+        return self.flow.carried(call, tool, canonical, self.runs.held(call))
 
     def _admitted(self, tool: Tool, call: Call, labels: Labels) -> Admitted:
         return Admitted(
@@ -230,9 +232,11 @@ class Pipeline:
                 last = await self._finish(trail, began, None, error=error, stored=stored)
                 if isinstance(error, CallFailed):
                     error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
+                    error.labels |= admitted.tool.labels
             raise
         stored = (*blobs, *self.runs.absorb(call, trail.held, result.labels))
         last = await self._finish(trail, began, result, stored=stored)
+        self.flow.answered(call, result, trail.weight)
         return Result(
             content=result.content,
             structured=result.structured,
@@ -249,7 +253,7 @@ class Pipeline:
         """Cap, redact and label; what cannot be written as JSON is the tool's failure."""
         try:
             looked = look(result)
-            trail.large = looked.weight > _LARGE
+            trail.weight = looked.weight
             if trail.loop_key is not None:
                 seen = await _aside(trail, digest, result)
                 answered, result = result, self._warned(trail, trail.loop_key, result, seen)
@@ -310,12 +314,15 @@ class Pipeline:
         context = self._context(trail)
         written: list[Line] = []
         if trail.decided.verdicts:
-            written.append(records.decision(trail.call, context, trail.decided))
+            written.append(records.decision(trail.call, context, trail.decided, trail.labels))
         if not isinstance(refusal, Parked):
-            written.append(records.refusal(trail.call, context, refusal, self.audit.redact))
+            written.append(self._refusal(trail, context, refusal))
         if written:
             await self.audit.refused(written)
         self._tell_refusal(trail, refusal)
+
+    def _refusal(self, trail: _Trail, context: str, refusal: CallRefused) -> Line:
+        return records.refusal(trail.call, context, refusal, trail.labels, self.audit.redact)
 
     def _tell_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
         for observer in self.observers:

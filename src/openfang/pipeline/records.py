@@ -77,18 +77,19 @@ def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
     return context
 
 
-def decision(call: Call, context: str, decided: Decided) -> Line:
-    """Every gate's verdict, once per call."""
-    return _line(POLICY_DECISION, "info", call, _decision_text(decided), context)
+def decision(call: Call, context: str, decided: Decided, labels: Labels | None = None) -> Line:
+    """Every gate's verdict, once per call; with its labels, if no start will tell them."""
+    return _line(POLICY_DECISION, "info", call, _decision_text(decided, labels), context)
 
 
 @lru_cache(maxsize=64)
-def _decision_text(decided: Decided) -> str:
+def _decision_text(decided: Decided, labels: Labels | None) -> str:
     gates = [
         {key: value for key, value in _verdict_fields(verdict) if value}
         for verdict in decided.verdicts
     ]
-    return orjson.dumps({"decision": decided.outcome, "gates": gates}).decode()
+    told = {} if labels is None else {"labels": labels.names}
+    return orjson.dumps({"decision": decided.outcome, "gates": gates, **told}).decode()
 
 
 def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:
@@ -127,9 +128,14 @@ def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:
     return _line(TOOL_INVOCATION_END, _LEVELS[ending.outcome], call, text, context)
 
 
-def refusal(call: Call, context: str, refused: CallRefused, redact: Redact) -> Line:
-    """Which step said no, by which rule, and why."""
-    payload = {"step": refused.step, "rule": refused.rule, "reason": refused.message}
+def refusal(call: Call, context: str, refused: CallRefused, labels: Labels, redact: Redact) -> Line:
+    """Which step said no, by which rule, and why, and what the call carried as far as it came."""
+    payload: dict[str, Any] = {
+        "step": refused.step,
+        "rule": refused.rule,
+        "reason": refused.message,
+        "labels": labels.names,
+    }
     denied = next((verdict for verdict in refused.verdicts if verdict.verdict == "deny"), None)
     if denied is not None:
         payload["gate"] = denied.gate

@@ -193,6 +193,11 @@ def look(result: Result) -> Looked:
     return Looked(texts, structured, beside, weight)
 
 
+def texts_of(result: Result) -> Sequence[str]:
+    """The texts of a result."""
+    return _texts(result.content)
+
+
 def _text_of(part: Part) -> str | None:
     """The text of a part, also of a resource that is embedded in it."""
     text = part.get("text")

@@ -7,6 +7,7 @@ sign-in: the last two are known, for what was said with the former may still be 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -14,10 +15,11 @@ from urllib.parse import quote
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _SHORTEST_VALUE: Final = 6
 _GENERATIONS: Final = 2
+_SAFE_IN_URLS: Final = bytes.maketrans(b"+/", b"-_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +59,27 @@ def encoded(text: str) -> bytes:
 
 
 def _spelled(value: str) -> set[bytes]:
-    """Write a value as text, as JSON with and without escapes, and as part of a URL."""
+    """Write a value as text, as JSON with and without escapes, as part of a URL, and encoded."""
     shown = json.dumps(value, ensure_ascii=False)[1:-1]
     escaped = json.dumps(value)[1:-1]
     inside = json.dumps(shown, ensure_ascii=False)[1:-1]
     in_url = quote(encoded(value), safe="")
     spellings = (value, shown, escaped, inside, in_url, _compact(value))
-    return {encoded(spelled) for spelled in spellings if len(spelled) >= _SHORTEST_VALUE}
+    written = {encoded(spelled) for spelled in spellings if len(spelled) >= _SHORTEST_VALUE}
+    return written.union(_in_base64(encoded(value)), _in_hex(encoded(value)))
+
+
+def _in_base64(value: bytes) -> Iterator[bytes]:
+    """What of base64 is the value's alone, wherever in three bytes it begins, in both alphabets."""
+    for shift in range(3):
+        whole = b64encode(bytes(shift) + value)
+        own = whole[-(-shift * 8 // 6) : (shift + len(value)) * 8 // 6]
+        yield from (own, own.translate(_SAFE_IN_URLS))
+
+
+def _in_hex(value: bytes) -> tuple[bytes, bytes]:
+    small = value.hex().encode()
+    return small, small.upper()
 
 
 def _compact(value: str) -> str:

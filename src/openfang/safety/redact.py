@@ -7,10 +7,16 @@ through `text` and `tree`: a member called `token` is often the next page, and m
 JSON stays JSON. Each of its strings is read, redacted and written again. A number that holds a
 secret becomes a string, and so does the smallest value around a known value that is itself JSON.
 
-Known limits. A secret without a known shape, name or value is not found, nor one that is base64
-encoded, compressed, split over two parts or spelled with other letters. Known values under six
-characters are ignored. By name, strings and numbers are replaced, lists and objects are not; in
-JSON inside JSON inside JSON a value is replaced up to its first inner quote.
+A known value is replaced in base64 and hexadecimal, too. What is about to leave is looked through
+more closely (`leaks`): everything in percent, base64 or hexadecimal is read, and what stands there
+is looked at like the rest.
+
+Known limits. A secret without a known shape, name or value is not found, nor one that is
+compressed, encrypted, encoded in any other way or more than once (percent up to three times), split
+over two parts or by blanks, or spelled with other letters. Of base64, the letters at either end may
+belong to its surroundings, too: those stay. Known values under six characters are ignored. By name,
+strings and numbers are replaced, lists and objects are not; in JSON inside JSON inside JSON a value
+is replaced up to its first inner quote.
 
 All matching is done by RE2 on bytes, in linear time.
 """
@@ -30,6 +36,7 @@ from openfang.safety.patterns import Pattern, compile_pattern, contained
 from openfang.safety.personal import PERSONAL
 from openfang.safety.scan import Scan, Span
 from openfang.safety.shapes import SHAPES
+from openfang.safety.unwrap import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -160,6 +167,13 @@ class Redactor:
     def contains_secret(self, text: str) -> bool:
         """Whether `text` would change anything."""
         return bool(self.text(text).found)
+
+    def leaks(self, source: bytes) -> bool:
+        """Whether a secret would leave with this, also in one of the usual encodings."""
+        if self.contains_secret(_decode(source)):
+            return True
+        scan = self._book.text
+        return any(scan.spans(inner) for inner in unwrapped(source))
 
     def is_plain(self, source: bytes) -> bool:
         """Whether one look is enough to see that it holds neither secrets nor personal data."""

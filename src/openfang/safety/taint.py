@@ -11,7 +11,7 @@ refuses, the refusal wins, because an approval would let through what must never
 5. The rest passes.
 
 `provenance` says whether every target stands word for word in trusted text. Where nobody has
-looked (None), it counts as no.
+looked (None), it counts as no; `turns_on_targets` says whether somebody should look.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ def judge(labels: Labels, sink: Sink, *, provenance: bool | None = None) -> Deci
     if sink.effect is not Effect.NONE and not provenance:
         return _EFFECT
     return ALLOW
+
+
+def turns_on_targets(labels: Labels, sink: Sink) -> bool:
+    """Whether it makes a difference who has named the targets."""
+    if not labels.untrusted or (labels & Labels.SECRET and sink.external):
+        return False
+    if labels.confidential and sink.external:
+        return True
+    return sink.effect is not Effect.NONE and sink.effect not in _ALWAYS_ASKED
 
 
 _SECRET = Deny(

@@ -249,6 +249,7 @@ class Agents:
             blob=self._blob,
             operate=partial(operate, parts),
             ending=lambda: parts.ending,
+            hear=parts.pipeline.flow.trusted.hear_in,
         )
 
     def _blob(self, call: Call, blob: str) -> bytes | None:

@@ -1,0 +1,60 @@
+"""What is written in percent, base64 or hexadecimal, read: a secret may leave in any of them.
+
+Pure and linear: each text is read a bounded number of times, whatever stands in it.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, a2b_hex
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
+
+from openfang.safety.patterns import Pattern, compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_ROUNDS: Final = 3
+_BASE64: Final = compile_pattern(r"[A-Za-z0-9+/_\-]{20,}")
+_HEX: Final = compile_pattern(r"(?:[0-9A-Fa-f]{2}){12,}")
+_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
+
+
+def unwrapped(source: bytes) -> Iterator[bytes]:
+    """Read what may be encoded in a text: percent up to three times, in each base64 and hex."""
+    yield from _inside(source)
+    for _ in range(_ROUNDS):
+        if b"%" not in source:
+            return
+        read = unquote_to_bytes(source)
+        if read == source:
+            return
+        source = read
+        yield source
+        yield from _inside(source)
+
+
+def _inside(source: bytes) -> Iterator[bytes]:
+    runs = _runs(_BASE64, source)
+    if not runs:
+        return
+    # Nobody knows where it begins: a letter before it may be one of its own.
+    for shift in range(4):
+        yield _read(runs, shift, _from_base64)
+    if digits := _runs(_HEX, source):
+        for shift in range(2):
+            yield _read(digits, shift, a2b_hex)
+
+
+def _runs(pattern: Pattern, source: bytes) -> list[bytes]:
+    return [source[slice(*match.span())] for match in pattern.finditer(source)]
+
+
+def _read(runs: list[bytes], shift: int, read: Callable[[bytes], bytes]) -> bytes:
+    unit = 4 if read is _from_base64 else 2
+    whole = ((run[shift:], (len(run) - shift) // unit * unit) for run in runs)
+    return b"\n".join(read(run[:length]) for run, length in whole)
+
+
+def _from_base64(run: bytes) -> bytes:
+    return a2b_base64(run.translate(_STANDARD))
