@@ -25,7 +25,7 @@ _AROUND: Final = frozenset("\"'`´“”‘’«»„‚‹›()[]{}<>|—–。
 _LABEL: Final = re.compile(r"(?:^|[\s\"'`(\[{<|,])[A-Za-z_][\w\-]{0,40}[:=]\Z")
 _LONGEST_LABEL: Final = 48
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s\"'`<>]+")
-_MAIL: Final = re.compile(r"[^\s@<>\"'`(),;:\[\]{}|]+@[^\s<>\"'`(),;:\[\]{}|]+")
+_TOKEN: Final = re.compile(r"[^\s<>\"'`(),;:\[\]{}|]+")
 _DOMAIN: Final = re.compile(r"(?:[A-Za-z0-9\-]+\.)+[A-Za-z0-9\-]+(?::\d+)?")
 _BARE: Final = re.compile(
     r"(?<![\w@./\-])(?:www\.[^\s\"'`<>]+|//[^\s\"'`<>/]+\.[^\s\"'`<>]+"
@@ -76,21 +76,17 @@ class Text:
         if is_url(value):
             return self._has_url(value)
         if "@" in value and (mails := mails_in(value)) and len(mails) == value.count("@"):
-            return all(mail in self._mails for mail in mails)
+            return all(mail in self._small and mail in self._mails for mail in mails)
         plain = value.removeprefix("./").rstrip("/") or value
         return self._placed(plain, atom.words) or self._is_host(plain)
 
     @cached_property
-    def _urls(self) -> frozenset[str]:
-        return frozenset(spelled for url in _URL.findall(self.text) for spelled in _spelled(url))
+    def _urls(self) -> list[str]:
+        return _urls_in(self.text)
 
     @cached_property
     def _mails(self) -> frozenset[str]:
         return frozenset(mails_in(self.text))
-
-    @cached_property
-    def _hosts(self) -> frozenset[str]:
-        return frozenset(urlsplit(url).netloc for url in self._urls if _splits(url))
 
     @cached_property
     def _small(self) -> str:
@@ -98,16 +94,22 @@ class Text:
 
     def _has_url(self, url: str) -> bool:
         plain = normalized(url)
-        if plain in self._urls:
+        if any(plain in _spelled(one) for one in self._on(_host(plain))):
             return True
         host = _only_host(plain)
-        return bool(host) and any(_whole(self._small, start, host) for start in self._at(host))
+        found = _occurrences(self._small, host) if host else ()
+        return any(_whole(self._small, start, host) for start in found)
 
     def _is_host(self, value: str) -> bool:
-        return bool(_DOMAIN.fullmatch(value)) and lower(value) in self._hosts
+        host = lower(value)
+        if not _DOMAIN.fullmatch(value):
+            return False
+        return any(_host(spelled) == host for one in self._on(host) for spelled in _spelled(one))
 
-    def _at(self, value: str) -> Iterator[int]:
-        return _occurrences(self._small, value)
+    def _on(self, host: str) -> Iterator[str]:
+        """The URLs here that may be on a host."""
+        if host in self._small:
+            yield from (url for url in self._urls if host in lower(url))
 
     def _placed(self, value: str, words: tuple[str, ...]) -> bool:
         short = len(value) < _SHORT
@@ -139,6 +141,10 @@ class Text:
         return found
 
 
+def _urls_in(text: str) -> list[str]:
+    return _URL.findall(text) if "://" in text else []
+
+
 def is_url(value: str) -> bool:
     """Whether it is one URL with a scheme."""
     return _URL.fullmatch(value) is not None
@@ -146,16 +152,19 @@ def is_url(value: str) -> bool:
 
 def addresses_in(text: str) -> Iterator[str]:
     """Find what a reader could be led to or write to: URLs, hosts with a path, mail."""
-    for url in _URL.findall(text):
+    for url in _urls_in(text):
         yield _trimmed(url)
     for bare in _BARE.findall(text):
         yield _trimmed(bare)
-    yield from mails_in(_URL.sub(" ", text))
+    yield from mails_in(_URL.sub(" ", text) if "://" in text else text)
 
 
 def mails_in(text: str) -> list[str]:
     """Find mail addresses, written small."""
-    return [_trimmed(lower(mail)) for mail in _MAIL.findall(text)] if "@" in text else []
+    if "@" not in text:
+        return []
+    found = (_trimmed(lower(one)) for one in _TOKEN.findall(text) if "@" in one)
+    return [one for one in found if one[0] != "@"]
 
 
 def normalized(url: str) -> str:
@@ -180,6 +189,10 @@ def _splits(url: str) -> bool:
         return bool(urlsplit(url).netloc)
     except ValueError:
         return False
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc if _splits(url) else url
 
 
 def _only_host(url: str) -> str:

@@ -12,11 +12,11 @@ from urllib.parse import unquote_to_bytes
 from openfang.safety.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _ROUNDS: Final = 3
 _BASE64: Final = compile_pattern(r"[A-Za-z0-9+/_\-]{20,}")
-_HEX: Final = compile_pattern(r"(?:[0-9A-Fa-f]{2}){12,}")
+_HEX: Final = compile_pattern(r"[0-9A-Fa-f]{24,}")
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 
 
@@ -35,26 +35,27 @@ def unwrapped(source: bytes) -> Iterator[bytes]:
 
 
 def _inside(source: bytes) -> Iterator[bytes]:
+    """Read base64 and hexadecimal, from wherever they may begin: a letter may stand before them."""
     runs = _runs(_BASE64, source)
-    if not runs:
-        return
-    # Nobody knows where it begins: a letter before it may be one of its own.
-    for shift in range(4):
-        yield _read(runs, shift, _from_base64)
-    if digits := _runs(_HEX, source):
-        for shift in range(2):
-            yield _read(digits, shift, a2b_hex)
+    if runs:
+        digits = _runs(_HEX, source)
+        yield b"\n".join(
+            (
+                *(_from_base64(run[shift:]) for run in runs for shift in range(4)),
+                *(_from_hex(run[shift:]) for run in digits for shift in range(2)),
+            )
+        )
 
 
 def _runs(pattern: Pattern, source: bytes) -> list[bytes]:
     return [source[slice(*match.span())] for match in pattern.finditer(source)]
 
 
-def _read(runs: list[bytes], shift: int, read: Callable[[bytes], bytes]) -> bytes:
-    unit = 4 if read is _from_base64 else 2
-    whole = ((run[shift:], (len(run) - shift) // unit * unit) for run in runs)
-    return b"\n".join(read(run[:length]) for run, length in whole)
-
-
 def _from_base64(run: bytes) -> bytes:
-    return a2b_base64(run.translate(_STANDARD))
+    if len(run) % 4 == 1:
+        run = run[:-1]
+    return a2b_base64(run.translate(_STANDARD) + b"=" * (-len(run) % 4))
+
+
+def _from_hex(run: bytes) -> bytes:
+    return a2b_hex(run[: len(run) // 2 * 2])
