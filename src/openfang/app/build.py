@@ -42,6 +42,7 @@ from openfang.policy.approvals import Approvals
 from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
 from openfang.policy.grants import matches
+from openfang.policy.rules.book import Book
 from openfang.registry.registry import Registry
 from openfang.safety.redact import Redactor
 from openfang.storage.approvals import ApprovalStore
@@ -225,13 +226,14 @@ def _approvals(ground: _Ground) -> Approvals:
 def _pipeline(ground: _Ground, means: _Means, current: Current) -> Pipeline:
     config, clock, guards = ground.config, ground.clock, guards_of(ground.config)
     custom = load_gates(config.plugins.gates)
+    rules = _rules(config, clock)
     return Pipeline(
-        catalog=Catalog(means.registry),
+        catalog=Catalog(means.registry, rules),
         executor=Executor(
             sources=means.sources, guards=guards, redactor=ground.redactor, clock=clock
         ),
         guards=guards,
-        engine=_engine(config, means.specs, means.keys, means.checks, custom),
+        engine=Engine(_gates(config, means.specs, means.keys, means.checks), custom, rules),
         runs=RunLabels(RunStore(ground.database), clock.time_ns),
         flow=Flow(TrustedTexts(standing=lambda: operators_words(current())), ground.redactor),
         approvals=means.approvals,
@@ -275,13 +277,14 @@ def _tasks(ground: _Ground, pushes: Pushes, timers: Timers, current: Current) ->
 def reconfigure(parts: Parts, config: Config) -> None:
     """Put another configuration in force, at once and as a whole; calls in flight go on."""
     custom = parts.pipeline.engine.custom  # the operator's own code is loaded at a start only
-    engine = _engine(config, parts.specs, parts.keys, parts.checks, custom)
+    rules = _rules(config, parts.clock)
+    engine = Engine(_gates(config, parts.specs, parts.keys, parts.checks), custom, rules)
     shaper = _shaper(config, parts.redactor, parts.clock)
     pipeline = parts.pipeline
     before, parts.config = parts.config, config
     parts.issuer.configure(config.auth.issuer)
     parts.callers.forget()
-    pipeline.engine, pipeline.shaper = engine, shaper
+    pipeline.engine, pipeline.shaper, pipeline.catalog.rules = engine, shaper, rules
     pipeline.tool_seconds = config.tools.timeout_secs
     configure_guards(pipeline.guards, config)
     parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
@@ -298,20 +301,19 @@ def _add_builtins(parts: Parts) -> None:
     parts.add(Kind.BUILTIN, builtins)
 
 
-def _engine(
-    config: Config,
-    specs: SpecStore,
-    keys: KeyStore,
-    checks: Checks,
-    custom: tuple[Gate, ...],
-) -> Engine:
+def _gates(config: Config, specs: SpecStore, keys: KeyStore, checks: Checks) -> tuple[Gate, ...]:
     def valid(secret: str, tool: str) -> bool:
         token = keys.find_token(secret)
         return token is not None and matches(token.tools, tool)
 
     guided = config.policy.profile == "guided"
-    gates = standard_gates(frozen=specs.frozen, valid=valid, checks=checks, guided=guided)
-    return Engine(gates, custom)
+    return standard_gates(frozen=specs.frozen, valid=valid, checks=checks, guided=guided)
+
+
+def _rules(config: Config, clock: Clock) -> Book | None:
+    """Index the operator's rules; without any there is nothing to ask."""
+    rules = config.rules.compiled
+    return Book(rules, clock.time_ns) if rules else None
 
 
 def _shaper(config: Config, redactor: Redactor, clock: Clock) -> Shaper:

@@ -6,6 +6,7 @@ What depends on the world (a variable, a program, an address) is not looked at h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from openfang.config.documents import Document, read_document
@@ -14,13 +15,14 @@ from openfang.config.home import user_home
 from openfang.config.merge import Merged, frozen
 from openfang.config.models import Config, Place
 from openfang.config.problems import Problem
+from openfang.config.rulebook import FILE as RULES
+from openfang.config.rulebook import read_rules
 from openfang.config.validate import validated
 from openfang.config.whole import distinct_servers, settled, unknown_servers
 from openfang.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from openfang.config.lines import Key
     from openfang.config.servers import McpServer
@@ -186,6 +188,22 @@ def _finish(reading: _Reading, config: Config) -> None:
     reading.problems += [*problems, *settled(config, merged)]
     reading.config = config.with_servers(servers)
     reading.problems += unknown_servers(reading.config, merged)
+    _add_rules(reading, reading.config)
+
+
+def _add_rules(reading: _Reading, config: Config) -> None:
+    """Read the policy file; the one that nobody names need not be there."""
+    named = config.policy.file
+    path = reading.folders.home / RULES if named is None else Path(named)
+    reading.files.append(name := reading.shown(path))
+    path = reading.instead.get(path, path)
+    if named is None and _absent(path):
+        return
+    match read_rules(path, name, reading.folders, shadow=config.policy.shadow):
+        case list() as problems:
+            reading.problems += problems
+        case rules:
+            reading.config = config.with_rules(rules)
 
 
 def _absent(path: Path) -> bool:

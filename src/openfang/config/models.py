@@ -25,6 +25,7 @@ from openfang.config.node import (
     Storage,
 )
 from openfang.config.peers import A2a, Node
+from openfang.config.rules import NO_RULES, Rules
 from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
 from openfang.config.tools import Classify, Results, Tools, Toolset, ToolsetName
@@ -123,6 +124,7 @@ class Config(Section):
         default=Classify(), description="More words for the risk of foreign tools."
     )
 
+    _rules: Rules = PrivateAttr(default=NO_RULES)
     _origins: Mapping[str, Place] = PrivateAttr(default_factory=dict[str, Place])
 
     @property
@@ -134,6 +136,17 @@ class Config(Section):
     def origin(self, server: str) -> Place | None:
         """Where this MCP server was written down, if a file did so."""
         return self._origins.get(server)
+
+    @property
+    def rules(self) -> Rules:
+        """What the policy file says."""
+        return self._rules
+
+    def with_rules(self, rules: Rules) -> Self:
+        """Copy the configuration with these rules, which stand in a file of their own."""
+        copy = self.model_copy()
+        copy._rules = rules  # noqa: SLF001 - a copy of its own
+        return copy
 
     def with_servers(self, servers: Mapping[str, tuple[McpServer, Place]]) -> Self:
         """Copy the configuration with these servers, which remember where they came from."""

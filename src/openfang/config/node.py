@@ -119,6 +119,13 @@ class Policy(Section):
     blacklist: tuple[TagName, ...] = Field(
         default=(), description="Side-effect tags that gate 5 refuses for everybody."
     )
+    file: HomePath | None = Field(
+        default=None,
+        description="Where the rules are; unset: `policy.toml` in the home, if it is there.",
+    )
+    shadow: bool = Field(
+        default=False, description="Whether all rules are only recorded, and change nothing."
+    )
 
 
 class Plugins(Section):

@@ -117,14 +117,15 @@ def problem_body(error: OpenFangError) -> dict[str, Any]:
     return body
 
 
-def verdict_body(verdict: Verdict) -> dict[str, str]:
+def verdict_body(verdict: Verdict) -> dict[str, Any]:
     """One gate's word."""
-    fields = {
+    fields: dict[str, Any] = {
         "gate": verdict.gate,
         "verdict": verdict.verdict,
         "reason": verdict.reason,
         "code": verdict.code,
         "way_out": verdict.way_out,
+        "rules": list(verdict.rules),
     }
     return {name: value for name, value in fields.items() if value}
 

@@ -38,13 +38,18 @@ ALLOW = Allow()
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One gate's word on one call; `not_reached` after a refusal."""
+    """One gate's word on one call; `not_reached` after a refusal.
+
+    `rules` are the operator's rules that led to it; a `shadow` is what another would have said.
+    """
 
     gate: str
     verdict: str
     reason: str = ""
     code: str = ""
     way_out: str = ""
+    rules: tuple[str, ...] = ()
+    shadow: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

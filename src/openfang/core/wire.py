@@ -356,6 +356,6 @@ def read_explanation(body: Mapping[str, Any], tool: Tool) -> Explanation:
     )
 
 
-def read_verdict(body: Mapping[str, str]) -> Verdict:
+def read_verdict(body: Mapping[str, Any]) -> Verdict:
     """Read one gate's word."""
-    return Verdict(**body)
+    return Verdict(**{**body, "rules": tuple(body.get("rules", ()))})

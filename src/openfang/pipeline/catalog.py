@@ -15,22 +15,34 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Caller
     from openfang.core.tools import Risk
+    from openfang.policy.rules.book import Book
     from openfang.registry.registry import Registry
 
 NO_TOOL: Final = Tool(id="mcp::", kind=Kind.MCP, source="", name="", wire_name="mcp__")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Catalog:
-    """Reads the registry through a caller's eyes."""
+    """Reads the registry through a caller's eyes. Only a new configuration changes the rules."""
 
     registry: Registry
+    rules: Book | None = None
+
+    def sees(self, caller: Caller, tool: Tool) -> bool:
+        """Whether the tool exists for this caller: it is granted, and no rule hides it."""
+        if self.rules is not None and self.rules.hides(caller, tool):
+            return False
+        return can_see(caller, tool)
+
+    def sight(self, caller: Caller) -> object:
+        """What besides grants tells one caller's list from another's; equal for equal lists."""
+        return None if self.rules is None else self.rules.sight(caller)
 
     def find(self, caller: Caller, name: str) -> Tool:
         """Resolve any name of a tool that this caller can see; the others do not exist."""
         tool = self.registry.snapshot.find(name)
         # One that is not there is looked at all the same: who waits must not learn which it was.
-        seen = can_see(caller, tool or NO_TOOL)
+        seen = self.sees(caller, tool or NO_TOOL)
         if tool is None or not seen:
             raise UnknownTool(name, hidden=tool is not None)
         return tool
@@ -51,5 +63,5 @@ class Catalog:
             tags=None if tag is None else (tag,),
             enabled=None if disabled else True,
         )
-        visible = (tool for tool in found if can_see(caller, tool))
+        visible = (tool for tool in found if self.sees(caller, tool))
         return sorted(visible, key=lambda tool: tool.wire_name)

@@ -154,13 +154,15 @@ class Pipeline:
         trail.canonical = check_arguments(call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
-        engine = self.engine
-        trail.decided = (
-            await engine.decide_all(tool, call) if engine.custom else engine.decide(tool, call)
-        )
         trail.held = self.runs.held(call)
         trail.labels = self.flow.carried(call, tool, trail.canonical, trail.held)
-        flow = self.flow.verdict(call, tool, trail.labels)
+        engine, labels = self.engine, trail.labels
+        trail.decided = (
+            await engine.decide_all(tool, call, labels)
+            if engine.custom
+            else engine.decide(tool, call, labels)
+        )
+        flow = self.flow.verdict(call, tool, labels)
         asked = refused_or_asked(trail.decided, flow)
         if asked:
             await self._ask(trail, tool, asked, (*trail.decided.verdicts, flow))
@@ -174,8 +176,8 @@ class Pipeline:
         call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
         subject = subject_of(call, tool, trail.canonical)
         question = await self.approvals.answered(subject, asked, verdicts)
-        trail.decided = await self.engine.decide_all(tool, call)
         trail.labels = self.entered(call, tool, trail.canonical)
+        trail.decided = await self.engine.decide_all(tool, call, trail.labels)
         again = refused_or_asked(trail.decided, self.flow.verdict(call, tool, trail.labels))
         if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
             question = await self.approvals.answered(subject, again, verdicts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
+from openfang.core.calls import Role
 from openfang.core.errors import UnknownTool
 from openfang.core.events import (
     POLICY_DECISION,
@@ -66,6 +67,8 @@ def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
         "project": call.context.project,
         "process": process,
     }
+    if call.caller.role is not Role.USER:
+        context["role"] = call.caller.role.value
     if call.run is not None:
         context["run"] = call.run
     if chain.starry_id is not None:
@@ -92,12 +95,14 @@ def _decision_text(decided: Decided, labels: Labels | None) -> str:
     return orjson.dumps({"decision": decided.outcome, "gates": gates, **told}).decode()
 
 
-def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+def _verdict_fields(verdict: Verdict) -> tuple[tuple[str, object], ...]:
     return (
         ("gate", verdict.gate),
         ("verdict", verdict.verdict),
         ("reason", verdict.reason),
         ("code", verdict.code),
+        ("rules", verdict.rules),
+        ("shadow", dict(verdict.shadow)),
     )
 
 

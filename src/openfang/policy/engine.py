@@ -1,4 +1,7 @@
-"""The gates in order. The first refusal decides; a question stands only if nobody refuses."""
+"""The gates in order. The first refusal decides; a question stands only if nobody refuses.
+
+The operator's rules are asked behind the gates, and before the operator's own classes.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import anyio
 import anyio.to_thread
 
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny, Verdict
+from openfang.core.labels import Labels
+from openfang.policy.rules.book import GATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -17,8 +22,13 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.ports import Gate
     from openfang.core.tools import Tool
+    from openfang.policy.rules.book import Book, Ruling
 
 CUSTOM_GATE_SECONDS = 0.1
+# What a person is asked where nothing is wrong: the operator can have said yes before (C7.7). What
+# a flow of data asks is not here, nor what another rule or the operator's own class does.
+_LIFTED = frozenset({"spec_not_frozen", "low_trust"})
+_MOST_RULINGS = 1000
 _log = logging.getLogger("openfang.policy")
 
 
@@ -44,34 +54,54 @@ class Engine:
 
     gates: tuple[Gate, ...]
     custom: tuple[Gate, ...] = ()
+    rules: Book | None = None
     _allowed: Decided = field(init=False)
+    _ruled: dict[Ruling, Decided] = field(init=False, default_factory=dict["Ruling", Decided])
 
     def __post_init__(self) -> None:
         verdicts = tuple(Verdict(gate.name, "allow") for gate in self.gates)
         object.__setattr__(self, "_allowed", Decided(verdicts))
 
-    def decide(self, tool: Tool, call: Call) -> Decided:
-        """Ask the standard gates. The common answer is a value that is already there."""
+    def decide(self, tool: Tool, call: Call, labels: Labels = Labels.NONE) -> Decided:
+        """Ask the standard gates and the rules. The common answer is there already."""
         for gate in self.gates:
             if gate.check(tool, call) is not ALLOW:
-                return _first_refusal((gate.name, gate.check(tool, call)) for gate in self.gates)
-        return self._allowed
+                return self._at_length(tool, call, labels)
+        if self.rules is None:
+            return self._allowed
+        ruling = self.rules.judge(tool, call, labels)
+        return self._ruled.get(ruling) or self._kept(ruling)
 
-    async def decide_all(self, tool: Tool, call: Call) -> Decided:
-        """Ask the standard gates, then the custom ones."""
-        decided = self.decide(tool, call)
+    def _at_length(self, tool: Tool, call: Call, labels: Labels) -> Decided:
+        decided = _first_refusal((gate.name, gate.check(tool, call)) for gate in self.gates)
+        if self.rules is None:
+            return decided
+        if decided.denied:
+            return _joined(decided, Decided((Verdict(GATE, "not_reached"),)))
+        return _joined_by_rules(decided, self.rules.judge(tool, call, labels))
+
+    def _kept(self, ruling: Ruling) -> Decided:
+        """Make the answer to calls that no gate objects to; its record is then written once."""
+        if len(self._ruled) >= _MOST_RULINGS:
+            self._ruled.clear()
+        self._ruled[ruling] = decided = _joined_by_rules(self._allowed, ruling)
+        return decided
+
+    async def decide_all(self, tool: Tool, call: Call, labels: Labels = Labels.NONE) -> Decided:
+        """Ask the standard gates and the rules, then the custom gates."""
+        decided = self.decide(tool, call, labels)
         if not self.custom or decided.denied:
             return _with_unreached(decided, self.custom)
         further = [(gate.name, await _ask_custom(gate, tool, call)) for gate in self.custom]
         return _joined(decided, _first_refusal(further))
 
-    async def explain(self, tool: Tool, call: Call) -> Decided:
+    async def explain(self, tool: Tool, call: Call, labels: Labels = Labels.NONE) -> Decided:
         """Ask every gate, also those after a refusal."""
-        said = [(gate.name, gate.check(tool, call)) for gate in self.gates]
-        said += [(gate.name, await _ask_custom(gate, tool, call)) for gate in self.custom]
-        verdicts = tuple(_verdict(name, decision) for name, decision in said)
-        denied = next((verdict for verdict in verdicts if verdict.verdict == "deny"), None)
-        return Decided(verdicts, denied, tuple(v for v in verdicts if v.verdict == "ask"))
+        decided = _of(_verdict(gate.name, gate.check(tool, call)) for gate in self.gates)
+        if self.rules is not None:
+            decided = _joined_by_rules(decided, self.rules.judge(tool, call, labels))
+        further = [(gate.name, await _ask_custom(gate, tool, call)) for gate in self.custom]
+        return _joined(decided, _of(_verdict(name, decision) for name, decision in further))
 
 
 async def _ask_custom(gate: Gate, tool: Tool, call: Call) -> Decision:
@@ -90,6 +120,27 @@ async def _ask_custom(gate: Gate, tool: Tool, call: Call) -> Decision:
         return said
     answer = f"Gate {gate.name} answered {type(said).__name__}, not a decision"
     return Deny(answer, "gate_error", "it must return Allow, Deny or Ask")
+
+
+def _joined_by_rules(decided: Decided, ruling: Ruling) -> Decided:
+    """Add what the rules say; where one says yes, a person need not."""
+    verdicts = decided.verdicts
+    if ruling.yes and decided.asked:
+        verdicts = tuple(_lifted(verdict, ruling) for verdict in verdicts)
+    return _of((*verdicts, ruling.verdict))
+
+
+def _lifted(verdict: Verdict, ruling: Ruling) -> Verdict:
+    if verdict.verdict != "ask" or verdict.code not in _LIFTED:
+        return verdict
+    reason = f"{verdict.reason}: rule {ruling.yes} stands in for a person"
+    return Verdict(verdict.gate, "allow", reason, verdict.code, rules=(ruling.yes,))
+
+
+def _of(said: Iterable[Verdict]) -> Decided:
+    verdicts = tuple(said)
+    denied = next((verdict for verdict in verdicts if verdict.verdict == "deny"), None)
+    return Decided(verdicts, denied, tuple(v for v in verdicts if v.verdict == "ask"))
 
 
 def _first_refusal(said: Iterable[tuple[str, Decision]]) -> Decided:

@@ -11,17 +11,24 @@ from typing import Final
 _STRETCH: Final = "\x01"
 _SINGLE: Final = "\x02"
 _LONGEST: Final = 1000
+_MARKS: Final = re.compile(r"[*?\[]")
 
 
 @lru_cache(maxsize=4096)
-def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+def pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile patterns into one that matches whatever any of them does."""
     return re.compile("|".join(translate(glob) for glob in globs))
 
 
 @lru_cache(maxsize=65_536)
 def matches(globs: tuple[str, ...], name: str) -> bool:
     """Whether any of the globs covers the whole name, case and all."""
-    return bool(globs) and _pattern(globs).match(name) is not None
+    return bool(globs) and pattern(globs).match(name) is not None
+
+
+def head(glob: str) -> str:
+    """The part of a pattern that is meant literally, up to the first mark."""
+    return _MARKS.split(glob, maxsplit=1)[0]
 
 
 def within(glob: str, other: str) -> bool:

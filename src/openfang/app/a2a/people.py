@@ -11,7 +11,6 @@ from openfang.core.results import text_part
 from openfang.core.tasks import Role as Speaks
 from openfang.core.tasks import Sent, TaskMessage
 from openfang.core.tools import Tool
-from openfang.policy.grants import can_see
 from openfang.safety.urls import without_user
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ def check_reached(parts: Parts, caller: Caller, name: str) -> None:
     if peer is None or parts.registry.find(tool) is not None:
         return
     wire = wire_name(Kind.A2A.value, name)
-    if can_see(caller, Tool(id=tool, kind=Kind.A2A, source=name, name=name, wire_name=wire)):
+    maybe = Tool(id=tool, kind=Kind.A2A, source=name, name=name, wire_name=wire)
+    if parts.catalog.sees(caller, maybe):
         why = peer.error if caller.role in _INSIDERS else ""
         raise SourceFailed(
             f"The agent {name} was not reached yet{f': {why}' if why else ''}.",

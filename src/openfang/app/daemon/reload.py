@@ -173,8 +173,9 @@ class Reloader:
 
 
 def _differing(one: Config, other: Config) -> list[str]:
-    """Name the keys at the root that differ."""
-    return [name for name in type(one).model_fields if getattr(one, name) != getattr(other, name)]
+    """Name the keys at the root that differ, and the rules, which have a file of their own."""
+    names = (*type(one).model_fields, "rules")
+    return [name for name in names if getattr(one, name) != getattr(other, name)]
 
 
 def _look(file: Path) -> tuple[str, int, int, int]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from openfang.app.offering.addresses import Addresses, Library
 from openfang.app.offering.prompts import Prompts, Repertoire
 from openfang.core.ids import Kind, tool_id
-from openfang.policy.grants import can_see
 from openfang.sources.mcp.abilities import PROMPT, READ
 
 if TYPE_CHECKING:
@@ -68,11 +67,11 @@ class Federations:
 
     def _usable(self, caller: Caller, operation: str) -> list[tuple[str, McpSource]]:
         servers = self.parts.servers.running if self.parts.servers else {}
-        find = self.parts.registry.find
+        find, sees = self.parts.registry.find, self.parts.catalog.sees
         return [
             (name, source)
             for name, source in sorted(servers.items())
-            if (tool := find(tool_id(Kind.MCP, name, operation))) and can_see(caller, tool)
+            if (tool := find(tool_id(Kind.MCP, name, operation))) and sees(caller, tool)
         ]
 
 

@@ -19,7 +19,6 @@ from openfang.core.results import Result
 from openfang.edges.mcp.results import check_fault
 from openfang.pipeline.catalog import NO_TOOL
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.policy.grants import can_see
 from openfang.policy.selection import NOTHING
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND
 from openfang.sources.mcp.abilities import COMPLETE, PROMPT, READ, SUBSCRIBE, UNSUBSCRIBE
@@ -114,10 +113,10 @@ class PlacedOffer:
         self, terms: Terms, name: str, arguments: Mapping[str, Any], options: Options
     ) -> Result:
         caller = self.node.places.bound_to_tools(self.caller, terms)
-        find = self.node.parts.registry.find
+        find, sees = self.node.parts.registry.find, self.node.parts.catalog.sees
         tool = self._meant(terms, name, caller)
         found = find(tool)
-        if not can_see(caller, found or NO_TOOL) or found is None:
+        if not sees(caller, found or NO_TOOL) or found is None:
             await self.settled()
             await self.node.settling.wake(caller, name)
             tool = self._meant(self._terms, name, caller)
@@ -195,8 +194,9 @@ class PlacedOffer:
 
     def _may(self, server: str, operation: str) -> bool:
         """Whether a server can be asked this, and by this caller."""
-        tool = self.node.parts.registry.find(tool_id(Kind.MCP, server, operation))
-        return tool is not None and can_see(self._bound, tool)
+        parts = self.node.parts
+        tool = parts.registry.find(tool_id(Kind.MCP, server, operation))
+        return tool is not None and parts.catalog.sees(self._bound, tool)
 
     async def _note_closed(self, server: str) -> None:
         """Put on record that a server can complete, and somebody wanted it who may not."""

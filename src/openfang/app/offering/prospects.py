@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from openfang.core.ids import Kind, tool_id, wire_name
 from openfang.core.tools import Tool
 from openfang.edges.mcp.ports import COMPLETIONS, PROMPTS, SUBSCRIPTIONS
-from openfang.policy.grants import can_see
 from openfang.policy.selection import Selection
 from openfang.sources.mcp.abilities import COMPLETE, OPERATIONS, PROMPT, SUBSCRIBE
 
@@ -34,7 +33,7 @@ def features(parts: Parts, bound: Caller) -> frozenset[str]:
 def _could(parts: Parts, bound: Caller, operation: str) -> bool:
     """Whether the caller could use this operation of a server that is known, or is added later."""
     names = (*(server.name for server in parts.config.mcp_servers), _ANY_OTHER)
-    return any(can_see(bound, _operation(name, operation)) for name in names)
+    return any(parts.catalog.sees(bound, _operation(name, operation)) for name in names)
 
 
 def _operation(server: str, operation: str) -> Tool:
@@ -50,7 +49,7 @@ def may_hold_any(parts: Parts, caller: Caller, terms: Terms) -> bool:
     if "*" in caller.grants.tools:
         return True
     bound = terms.bound(caller)
-    if any(can_see(bound, tool) for tool in _operations(parts)):
+    if any(parts.catalog.sees(bound, tool) for tool in _operations(parts)):
         return True
     return any(_reaches(caller, terms, server) for server in _silent(parts))
 

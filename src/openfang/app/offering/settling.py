@@ -9,7 +9,6 @@ import anyio
 
 from openfang.core.ids import Kind, tool_id, wire_name
 from openfang.core.tools import Tool
-from openfang.policy.grants import can_see
 from openfang.policy.selection import AGENTS
 
 if TYPE_CHECKING:
@@ -56,21 +55,22 @@ class Settling:
         if servers is None:
             return
         for source in list(servers.running.values()):
-            if source.spec.lazy and not source.tools() and _perhaps(caller, source.name, name):
+            maybe = _tool_of(source.name, name)
+            hidden = maybe is None or not self.parts.catalog.sees(caller, maybe)
+            if source.spec.lazy and not source.tools() and not hidden:
                 await servers.reached(source.name)
 
 
-def _perhaps(caller: Caller, server: str, name: str) -> bool:
-    """Whether the name may be of a tool of the server's that the caller can see."""
+def _tool_of(server: str, name: str) -> Tool | None:
+    """Make the tool of the server's that the name may be of."""
     beginnings = (tool_id(Kind.MCP, server, ""), f"{wire_name('mcp', server)}_")
     own = next((name.removeprefix(one) for one in beginnings if name.startswith(one)), None)
     if own is None:
-        return False
-    maybe = Tool(
+        return None
+    return Tool(
         id=tool_id(Kind.MCP, server, own),
         kind=Kind.MCP,
         source=server,
         name=own,
         wire_name=wire_name("mcp", server, own),
     )
-    return can_see(caller, maybe)

@@ -10,7 +10,7 @@ from openfang.app.offering.naming import PLAIN, Naming
 from openfang.core.calls import Mode, Role
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind, tool_id
-from openfang.policy.grants import can_see, meet
+from openfang.policy.grants import meet
 from openfang.policy.selection import AGENTS, Both, Either, Exposure, Selection, ToolsOnly
 from openfang.version import __version__
 
@@ -168,7 +168,7 @@ def _agent(parts: Parts, caller: Caller, name: str) -> AgentSpec:
     agents = parts.agents.agents if parts.agents else None
     source = agents.running.get(name) if agents else None
     tool = parts.registry.find(tool_id(Kind.AGENT, name))
-    if source is None or tool is None or not can_see(caller, tool):
+    if source is None or tool is None or not parts.catalog.sees(caller, tool):
         raise NotFound(f"No agent {name} is there.", way_out="openfang agents list")
     return source.spec
 

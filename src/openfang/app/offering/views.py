@@ -87,7 +87,7 @@ class Views:
         return view
 
     def _found(self, caller: Caller, place: Place, terms: Terms) -> View:
-        key = (place, caller.grants, caller.within)
+        key = (place, caller.grants, caller.within, self.parts.catalog.sight(caller))
         kept = self._kept.get(key)
         if kept is not None and kept.fresh and kept.terms is terms:
             return kept.view

@@ -164,6 +164,7 @@ _VERDICT = whole(
     reason=TEXT,
     code=TEXT,
     way_out=TEXT,
+    rules=listed(TEXT),
 )
 RECEIPT = whole({"start": COUNT, "end": COUNT})
 _TOOL = whole(

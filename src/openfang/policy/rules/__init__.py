@@ -1,0 +1,1 @@
+"""The operator's rules: who, which tool, which arguments, which labels, when: allow, ask, deny."""
