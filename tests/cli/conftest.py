@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from tests.forked import Process
 
 _WAYS = ("in-process", "daemon")
-_BOTH_WAYS = frozenset({"test_approvals", "test_audit", "test_keys", "test_refusals", "test_tools"})
+_BOTH_WAYS = frozenset(
+    {"test_approvals", "test_audit", "test_keys", "test_policy", "test_refusals", "test_tools"}
+)
 _IMPORTED = """
 import sys
 sys.argv = {argv!r}

@@ -20,7 +20,7 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 # How the list of all commands is divided, for somebody who reads it for the first time.
 _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
-    "Calls": ("tools", "explain", "approvals", "audit", "results", "spec"),
+    "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "backup", "restore", "completion"),
@@ -176,6 +176,15 @@ _GROUPS = {
         {
             "freeze": ("spec:freeze", "Freeze a file as a plan, and tell its hash."),
             "list": ("spec:list_specs", "List frozen plans."),
+        },
+    ),
+    "policy": (
+        "Check, explain, test and replay the operator's rules.",
+        {
+            "check": ("policy:check_policy", "Find every mistake, with file, line and key."),
+            "explain": ("policy:explain", "Show what the rules say of a call, and why."),
+            "test": ("policy:try_policy", "Run the tests that stand in the file."),
+            "replay": ("policy:replay", "Show what a draft would have changed lately."),
         },
     ),
     "config": (

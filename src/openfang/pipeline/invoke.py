@@ -324,7 +324,7 @@ class Pipeline:
         self._tell_refusal(trail, refusal)
 
     def _refusal(self, trail: _Trail, context: str, refusal: CallRefused) -> Line:
-        return records.refusal(trail.call, context, refusal, trail.labels, self.audit.redact)
+        return records.refusal(trail.call, context, refusal, _given(trail), self.audit.redact)
 
     def _tell_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
         for observer in self.observers:
@@ -349,12 +349,20 @@ class Pipeline:
 
 _SHORTEST_SECRET = 12
 _LONGEST_TASK = 200
+_LONGEST_KEPT = 16_384
 _LARGE = 1_000_000
 
 
 async def _aside(trail: _Trail, work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
     """Do it; on what is large in a thread, or the loop would stand still meanwhile."""
     return await to_thread.run_sync(work, *given) if trail.large else work(*given)
+
+
+def _given(trail: _Trail) -> records.Given:
+    """Keep what the gates refused, if it is short: a draft of rules can be held against it."""
+    kept = trail.decided.verdicts and len(trail.canonical) <= _LONGEST_KEPT
+    kept = kept and not trail.labels & Labels.SECRET
+    return records.Given(trail.labels, trail.canonical if kept else b"")
 
 
 def _is_ours(trail: _Trail) -> bool:

@@ -53,6 +53,13 @@ class Ending(NamedTuple):
     evidence: Mapping[str, Any] | None = None
 
 
+class Given(NamedTuple):
+    """What a call carried as far as it came; its arguments, if they are to be kept."""
+
+    labels: Labels
+    arguments: bytes = b""
+
+
 def context_of(call: Call, tool: Tool | None, process: str) -> dict[str, Any]:
     """Say who called what, in which chain, by which process."""
     chain = call.chain
@@ -133,19 +140,21 @@ def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:
     return _line(TOOL_INVOCATION_END, _LEVELS[ending.outcome], call, text, context)
 
 
-def refusal(call: Call, context: str, refused: CallRefused, labels: Labels, redact: Redact) -> Line:
+def refusal(call: Call, context: str, refused: CallRefused, given: Given, redact: Redact) -> Line:
     """Which step said no, by which rule, and why, and what the call carried as far as it came."""
     payload: dict[str, Any] = {
         "step": refused.step,
         "rule": refused.rule,
         "reason": refused.message,
-        "labels": labels.names,
+        "labels": given.labels.names,
     }
     denied = next((verdict for verdict in refused.verdicts if verdict.verdict == "deny"), None)
     if denied is not None:
         payload["gate"] = denied.gate
     if isinstance(refused, UnknownTool) and refused.hidden:
         payload["hidden"] = "true"
+    if given.arguments:
+        payload["arguments"] = orjson.Fragment(given.arguments)
     text = redact(orjson.dumps(payload).decode())
     return _line(POLICY_VIOLATION, "warning", call, text, context)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CUSTOM_GATE_SECONDS = 0.1
 # What a person is asked where nothing is wrong: the operator can have said yes before (C7.7). What
 # a flow of data asks is not here, nor what another rule or the operator's own class does.
-_LIFTED = frozenset({"spec_not_frozen", "low_trust"})
+LIFTED = frozenset({"spec_not_frozen", "low_trust"})
 _MOST_RULINGS = 1000
 _log = logging.getLogger("openfang.policy")
 
@@ -131,7 +131,7 @@ def _joined_by_rules(decided: Decided, ruling: Ruling) -> Decided:
 
 
 def _lifted(verdict: Verdict, ruling: Ruling) -> Verdict:
-    if verdict.verdict != "ask" or verdict.code not in _LIFTED:
+    if verdict.verdict != "ask" or verdict.code not in LIFTED:
         return verdict
     reason = f"{verdict.reason}: rule {ruling.yes} stands in for a person"
     return Verdict(verdict.gate, "allow", reason, verdict.code, rules=(ruling.yes,))

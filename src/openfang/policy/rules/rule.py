@@ -88,7 +88,7 @@ class Rule:
     @property
     def help(self) -> str:
         """The way out that is offered."""
-        return self.way_out or "openfang policy explain TOOL; the operator can change policy.toml"
+        return self.way_out or f"ask the operator, who can change rule {self.name} in policy.toml"
 
     def of_tool(self, tool: Tool) -> bool:
         """Whether the tool is one that it is about."""

@@ -1,0 +1,1 @@
+"""The operator's rules, looked at from outside: drafts checked, explained, tested, replayed."""
