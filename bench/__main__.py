@@ -26,12 +26,13 @@ from bench import (
     models,
     path,
     planner,
+    rules,
     schedules,
     serving,
 )
 
 PARTS = (
-    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules"),
+    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules", "rules"),
     *("daemon", "serving", "a2a", "openai", "cli"),
 )
 
@@ -47,6 +48,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "planner": planner,
         "memory": memory,
         "schedules": schedules,
+        "rules": rules,
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,

@@ -38,6 +38,7 @@ WITHOUT_A_KEY = {
     "agents templates": "prints what is the same everywhere",
     "agents edit": "changes a file of one's own",
     "agents validate": "reads files of one's own",
+    "policy check": "reads a file of one's own",
 }
 TYPED = {
     "tools show": "system_time",
@@ -85,6 +86,9 @@ TYPED = {
     "keys revoke": "victim",
     "spec freeze": "{file}",
     "explain": "system_time",
+    "policy explain": "system_time --caller key:a --file {rules}",
+    "policy test": "{rules}",
+    "policy replay": "{rules}",
     "import": "{servers} --yes",
     "connect": "cursor --http --yes",
     "chat": "assistant",
@@ -112,6 +116,17 @@ transport = { type = "stdio", command = "no-such-program-is-here" }
 name = "signed"
 enabled = false
 transport = { type = "http", url = "http://127.0.0.1:9/" }
+"""
+RULES = """
+[[rules]]
+name = "a"
+effect = "deny"
+tools = ["builtin:memory_store"]
+
+[[tests]]
+caller = "key:a"
+tool = "builtin:memory_store"
+expect = "deny"
 """
 CANARY = "the-owner-alone-knows-this"
 REFUSED = 3
@@ -164,6 +179,7 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
     cli.configure(HOME)
     folder = cli.home.parent
     (folder / "plan").write_text("a plan")
+    (folder / "rules.toml").write_text(RULES)
     (folder / "servers.json").write_text('{"mcpServers": {"files": {"command": "no-such"}}}')
     with serving(cli):
         cli("keys", "create", "victim")
@@ -183,6 +199,7 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
                 "question": asked,
                 "file": str(folder / "plan"),
                 "servers": str(folder / "servers.json"),
+                "rules": str(folder / "rules.toml"),
                 "stolen": str(folder / "stolen.tar"),
             },
         )

@@ -161,6 +161,8 @@ BEHAVIOUR: dict[str, str] = {
     "server.idle_secs": f"{SLOW}test_a_head_a_body_and_the_next_request_have_so_much_time_each",
     "server.drain_secs": "tests/faults/test_stopping.py::test_a_call_that_outlasts_the_drain_is_cancelled_and_a_question_stays_open",
     "policy.profile": f"{SETTINGS}test_profile_decides_whether_a_person_may_stand_in_for_a_plan",
+    "policy.file": f"{API}test_rules.py::test_another_file_can_be_named",
+    "policy.shadow": f"{API}test_rules.py::test_a_shadow_is_on_record_and_changes_nothing",
     "policy.blacklist": f"{SETTINGS}test_blacklist_holds_for_everybody",
     "plugins.gates": f"{COMPAT}test_plugin_gates.py::test_a_gate_from_a_file_refuses",
     "plugins.adapters": f"{COMPAT}test_adapter.py::test_the_seeds_adapter_raises_a_risk",

@@ -81,7 +81,19 @@ CONDITIONS = [
 ]
 NAMES = st.builds(
     Names,
-    st.sampled_from([(), ("*",), ("key:*",), ("key:ci", "agent:a"), ("mcp:*",), ("mcp:files:*",)]),
+    st.sampled_from(
+        [
+            (),
+            ("*",),
+            ("key:*",),
+            ("key:ci", "agent:a"),
+            ("mcp:*",),
+            ("mcp:files:*",),
+            ("mcp:*:delete",),
+            ("*file?:*e",),
+            ("mcp:[fg]iles:*[de]lete", "x]"),
+        ]
+    ),
     st.sampled_from([(), ("key:ci",), ("mcp:files:delete",), ("agent:*",)]),
 )
 LABELS = st.integers(0, 127).map(lambda bits: Labels.NONE | bits)

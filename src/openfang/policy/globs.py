@@ -31,6 +31,11 @@ def head(glob: str) -> str:
     return _MARKS.split(glob, maxsplit=1)[0]
 
 
+def tail(glob: str) -> str:
+    """The part of a pattern that is meant literally, behind the last mark."""
+    return _MARKS.split(glob)[-1].rpartition("]")[2]
+
+
 def within(glob: str, other: str) -> bool:
     """Whether everything that one glob stands for, the other does; in doubt it is not.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from openfang.policy.globs import head
+from openfang.policy.globs import head, tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class Index:
     __slots__ = (
         "_callers",
         "_edges",
-        "_heads",
+        "_ends",
         "_labels",
         "_lengths",
         "_modes",
@@ -58,11 +58,12 @@ class Index:
         self._edges: dict[str, int] = {}
         self._modes: dict[Mode, int] = {}
         self._labels: dict[Labels, int] = {}
-        self._heads: dict[str, int] = {}
+        self._ends: dict[tuple[str, str], int] = {}
         for number, rule in enumerate(rules):
             for glob in rule.tools.wanted or ("*",):
-                self._heads[head(glob)] = self._heads.get(head(glob), 0) | 1 << number
-        self._lengths = sorted({len(one) for one in self._heads})
+                ends = (head(glob), tail(glob))
+                self._ends[ends] = self._ends.get(ends, 0) | 1 << number
+        self._lengths = sorted({(len(begin), len(end)) for begin, end in self._ends})
 
     def left(self, tool: Tool, call: Call, labels: Labels) -> int:
         """Give the rules that are about a call, but for times and conditions."""
@@ -99,8 +100,8 @@ class Index:
         return found
 
     def _perhaps(self, tool_id: str) -> int:
-        """Give the rules whose patterns begin as the id does."""
-        heads, found = self._heads, 0
-        for length in self._lengths:
-            found |= heads.get(tool_id[:length], 0)
+        """Give the rules of which a pattern begins and ends as the id does."""
+        ends, size, found = self._ends, len(tool_id), 0
+        for begin, end in self._lengths:
+            found |= ends.get((tool_id[:begin], tool_id[max(0, size - end) :]), 0)
         return found
