@@ -4,9 +4,10 @@ A record is handed to the writer before anybody waits for it, so a caller that g
 nothing with it. An ending that cannot be written (a full disk) is owed: it goes in front of the
 next record that can.
 
-The first call in a turn of the event loop commits at once; those that come beside it in the same
-turn share a commit, and so do all of the next turn: where there were several there will be more. So
-a lone caller waits for nobody, many share the cost, and a caller that never pauses gives way.
+The first task that calls in a turn of the event loop commits at once; those that come beside it in
+the same turn share a commit, and so do all of the next turn: where there were several there will be
+more. So a lone caller waits for nobody, many share the cost, and a caller that never pauses gives
+way after a few calls.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from openfang.storage.processes import Process
 
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
+_COMMITS_IN_A_TURN = 16
+"""Of one task: two milliseconds or so, and the loop goes round."""
 _NO_CHANGE = ("UPDATE settings SET value = value WHERE name = 'node'", ())
 
 
@@ -40,7 +43,8 @@ class Broker:
     redact: Callable[[str], str]
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
     _owed: list[Line] = field(init=False, default_factory=list[Line])
-    _first: str | None = field(init=False, default=None)
+    _first: object = field(init=False, default=None)
+    _left: int = field(init=False, default=0)
     _several: bool = field(init=False, default=False)
     _crowded: bool = field(init=False, default=False)
     _failing: bool = field(init=False, default=False)
@@ -70,7 +74,7 @@ class Broker:
         try:
             if self._owed:
                 await self._pay()
-            numbers = await self._commit(unit, alone=self._alone(call_id))
+            numbers = await self._commit(unit, alone=self._alone())
         except AuditUnavailable:
             del self._open[call_id]
             raise
@@ -83,7 +87,7 @@ class Broker:
         try:
             if self._owed:
                 await self._pay(unit.lines)
-            numbers = await self._commit(unit, alone=self._alone(call_id), owing=True)
+            numbers = await self._commit(unit, alone=self._alone(), owing=True)
         except AuditUnavailable as error:
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
@@ -124,15 +128,17 @@ class Broker:
         if self._owed:
             await self._pay()
 
-    def _alone(self, call_id: str) -> bool:
-        """Whether this is the first call in this turn of the loop, and the turn before had one."""
+    def _alone(self) -> bool:
+        """Whether one task alone calls in this turn of the loop, as in the turn before."""
+        task = asyncio.current_task()
         if self._first is None:
-            self._first = call_id
+            self._first, self._left = task, _COMMITS_IN_A_TURN
             asyncio.get_running_loop().call_soon(self._next_turn)
-        elif self._first != call_id:
+        elif self._first is not task:
             self._several = True
             return False
-        return not self._crowded
+        self._left -= 1
+        return self._left >= 0 and not self._crowded
 
     def _next_turn(self) -> None:
         self._first = None
