@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -404,3 +406,15 @@ def test_any_schema_either_answers_quickly_or_refuses(
         schema: Any = json.loads(json.dumps({"$defs": {"d": other}, "properties": {"a": root}}))
         fits = jsonschema_rs.is_valid(schema, {"a": value})
         assert (quickly(validator, {"a": value}) == "ok") is fits
+
+
+@pytest.mark.requirement("C2.5")
+def test_the_library_is_loaded_with_the_first_schema() -> None:
+    program = """if True:
+        import sys, openfang.app.daemon.process
+        from openfang.safety.schemas import compile_schema
+        before = "jsonschema_rs" in sys.modules
+        compile_schema({"type": "object"}).check({})
+        print(before, "jsonschema_rs" in sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == [b"False", b"True"]

@@ -13,10 +13,8 @@ Schemas come from servers that nobody vouches for, so:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-import jsonschema_rs
 import orjson
 
 from openfang.core.errors import InvalidArguments
@@ -24,7 +22,9 @@ from openfang.safety.schema_work import Unbounded, visits_by_depth
 from openfang.safety.sizes import MAX_ARGUMENTS, MAX_DEPTH, measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+
+    import jsonschema_rs
 
 MAX_SCHEMA = 256 * 1024
 MAX_SCHEMA_DEPTH = 64
@@ -32,10 +32,7 @@ _MAX_PATTERNS = 100
 _MAX_VISITS = 5_000_000
 _MAX_VALUES_FOR_ALL_ERRORS = 1_000
 _SHOWN_ERRORS = 3
-_SHOWN_CHARACTERS = 200
 _REFERENCES = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"')
-_LINEAR = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
-_BACKTRACKING = jsonschema_rs.FancyRegexOptions(backtrack_limit=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +62,13 @@ class Validator:
 
     def first_error(self, value: object) -> str:
         """Say what is wrong with a value that does not fit."""
-        return "" if self.compiled is None else _first_error(self.compiled, value)
+        return "" if self.compiled is None else _wrong(self.compiled, value, 1)[0]
 
-    def _errors(self, arguments: dict[str, Any]) -> Iterator[str]:
+    def _errors(self, arguments: dict[str, Any]) -> list[str]:
         """Say what is wrong. Large arguments get the first error only: each one is a copy."""
         assert self.compiled is not None  # noqa: S101 - asked after is_valid only
-        if measure(arguments)[1] > _MAX_VALUES_FOR_ALL_ERRORS:
-            yield _first_error(self.compiled, arguments)
-            return
-        errors = self.compiled.iter_errors(arguments)
-        yield from (_describe(error) for error in islice(errors, _SHOWN_ERRORS))
-        more = sum(1 for _ in errors)
-        if more:
-            yield f"and {more} more"
+        large = measure(arguments)[1] > _MAX_VALUES_FOR_ALL_ERRORS
+        return _wrong(self.compiled, arguments, 1 if large else _SHOWN_ERRORS)
 
     def _check_work(self, arguments: dict[str, Any]) -> None:
         depth, values = measure(arguments)
@@ -102,20 +93,20 @@ def compile_schema(schema: Mapping[str, Any]) -> Validator:
     """Compile a schema. One that cannot be used makes a validator that refuses every call."""
     if not schema:
         return Validator()
+    from openfang.safety.schema_library import compiled  # noqa: PLC0415 - its memory, see there
+
     try:
         source = orjson.dumps(dict(schema))
         _check_shape(source)
         plain: dict[str, Any] = orjson.loads(source)
         _check_patterns(plain, source)
-        compiled, unchecked = _compile(plain)
+        validator, unchecked = compiled(plain)
         visits = _visits(plain, source)
     except orjson.JSONEncodeError as error:
         return Validator(broken=f"it is not JSON ({error})")
-    except jsonschema_rs.ValidationError as error:
-        return Validator(broken=_describe(error))
     except (Unbounded, ValueError) as error:
         return Validator(broken=str(error))
-    return Validator(compiled=compiled, visits=visits, unchecked=unchecked)
+    return Validator(compiled=validator, visits=visits, unchecked=unchecked)
 
 
 def _check_shape(source: bytes) -> None:
@@ -152,61 +143,6 @@ def _pattern_properties(schema: dict[str, Any]) -> int:
     return found
 
 
-def _compile(schema: dict[str, Any]) -> tuple[jsonschema_rs.Validator, tuple[str, ...]]:
-    """Compile, taking out one by one the patterns that the linear engine cannot run."""
-    unchecked: list[str] = []
-    while True:
-        try:
-            return _make(schema, _LINEAR), tuple(unchecked)
-        except jsonschema_rs.ValidationError as error:
-            if not _needs_backtracking(error, schema):
-                raise
-            unchecked.append(_where(error.instance_path))
-            _take_out(schema, error.instance_path)
-
-
-def _make(
-    schema: dict[str, Any], patterns: jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
-) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(
-        schema,
-        retriever=_refuse,
-        pattern_options=patterns,
-        validate_formats=False,
-        mask="the value",
-    )
-
-
-def _refuse(uri: str) -> NoReturn:
-    raise ValueError(f"references are not fetched, and {uri:.200} is outside the schema")
-
-
-def _needs_backtracking(error: jsonschema_rs.ValidationError, schema: dict[str, Any]) -> bool:
-    """Whether the error is about a pattern that is right, but not for the linear engine."""
-    if not error.instance_path or error.instance_path[-1] != "pattern":
-        return False
-    pattern = _at(schema, error.instance_path)
-    if not isinstance(pattern, str):
-        return False
-    try:
-        _make({"pattern": pattern}, _BACKTRACKING)
-    except jsonschema_rs.ValidationError:
-        return False
-    return True
-
-
-def _at(schema: dict[str, Any], path: list[str | int]) -> object:
-    here: Any = schema
-    for step in path:
-        here = here[step]
-    return here
-
-
-def _take_out(schema: dict[str, Any], path: list[str | int]) -> None:
-    holder: Any = _at(schema, path[:-1])
-    del holder[path[-1]]
-
-
 def _visits(schema: dict[str, Any], source: bytes) -> tuple[int, ...]:
     """Bound the visits to one value: without references, by the parts that the schema has."""
     if any(word in source for word in _REFERENCES):
@@ -214,24 +150,7 @@ def _visits(schema: dict[str, Any], source: bytes) -> tuple[int, ...]:
     return (source.count(b"{") + source.count(b"[") + source.count(b",") + 1,)
 
 
-def _first_error(compiled: jsonschema_rs.Validator, value: object) -> str:
-    try:
-        compiled.validate(value)
-    except jsonschema_rs.ValidationError as error:
-        return _describe(error)
-    except ValueError:
-        return "$: it is nested too deeply to say more"
-    return "the value does not fit"
+def _wrong(validator: jsonschema_rs.Validator, value: object, shown: int) -> list[str]:
+    from openfang.safety.schema_library import errors, first_error  # noqa: PLC0415 - as above
 
-
-def _describe(error: jsonschema_rs.ValidationError) -> str:
-    """Name place and rule, never the value that was found."""
-    message = error.message
-    if len(message) > _SHOWN_CHARACTERS:
-        message = message[:_SHOWN_CHARACTERS] + "..."
-    return f"{_where(error.instance_path)}: {message}"
-
-
-def _where(path: list[str | int]) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return ("$" + "".join(steps))[:_SHOWN_CHARACTERS]
+    return [first_error(validator, value)] if shown == 1 else [*errors(validator, value, shown)]

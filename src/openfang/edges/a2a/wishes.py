@@ -12,8 +12,7 @@ from openfang.core.calls import Mode
 from openfang.core.errors import Rejected
 from openfang.core.session import Options
 from openfang.core.trace import read_ancestors, read_chain
-from openfang.edges.api.schemas import CONTEXT
-from openfang.safety.schemas import compile_schema
+from openfang.edges.api.wishes import wrong_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +24,6 @@ CONTEXT_KEY: Final = "openfang"
 CHAIN_KEY: Final = "openfang/chain"
 TRACE_KEY: Final = "traceparent"
 STARRY_KEY: Final = "X-OpenStarry-Trace-ID"
-_CHECK: Final = compile_schema(CONTEXT)
 _TOKEN: Final = b"x-admin-token"
 
 
@@ -44,9 +42,9 @@ def options_of(
 def _chosen(context: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
     if context == {}:
         return {}
-    if _CHECK.compiled is not None and not _CHECK.compiled.is_valid(context):
+    if why := wrong_with(context):
         raise Rejected(
-            f"metadata.{CONTEXT_KEY} is not as documented: {_CHECK.first_error(context)}",
+            f"metadata.{CONTEXT_KEY} is not as documented: {why}",
             status=422,
             rule="invalid_message",
             way_out="its members are mode, project_id, spec_hash, task_id, run and blacklist",

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Mode
-from openfang.edges.api.schemas import CONTEXT
+from openfang.edges.api.wishes import wrong_with
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
-from openfang.safety.schemas import compile_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONTEXT_KEY: Final = "openfang/context"
 TOKEN_KEY: Final = "openfang/adminToken"  # noqa: S105 - a name, not a secret
-_CHECK: Final = compile_schema(CONTEXT)
 
 
 def wishes_of(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,8 +27,7 @@ def wishes_of(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(context: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-    if _CHECK.compiled is not None and not _CHECK.compiled.is_valid(context):
-        why = _CHECK.first_error(context)
+    if why := wrong_with(context):
         raise RpcError(INVALID_PARAMS, f"_meta {CONTEXT_KEY} is not as documented: {why}")
     named = {
         "project": context.get("project_id"),
