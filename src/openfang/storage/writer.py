@@ -215,13 +215,16 @@ class Writer:
 
     def _at_once(self, connection: sqlite3.Connection, jobs: list[Job]) -> Head:
         """Commit all of them behind the head that we know, as if nothing could go wrong."""
+        rows, head = self._chained(jobs, self._head)
         statements = [statement for job in jobs for statement in job.unit.statements]
-        if not statements and sum(len(job.unit.lines) for job in jobs) <= _ROWS_AT_ONCE:
-            return self._insert(connection, jobs, self._head)
+        if not statements and len(rows) <= _VALUES_AT_ONCE:
+            self._insert(connection, rows)  # one statement is its own transaction
+            return head
         with _transaction(connection):
             for sql, parameters in statements:
                 connection.execute(sql, parameters)
-            return self._insert(connection, jobs, self._head)
+            self._insert(connection, rows)
+        return head
 
     def _one_by_one(self, connection: sqlite3.Connection, jobs: list[Job]) -> Head:
         """Commit those that can be, behind the head that there is."""
@@ -245,7 +248,9 @@ class Writer:
         try:
             for sql, parameters in job.unit.statements:
                 connection.execute(sql, parameters)
-            head = self._insert(connection, [job], head)
+            rows, behind = self._chained([job], head)
+            self._insert(connection, rows)
+            head = behind
         except sqlite3.IntegrityError as error:
             job.error = Conflict(f"The database refused the change: {error}.")
         except sqlite3.Error as error:
@@ -255,7 +260,8 @@ class Writer:
         connection.execute("RELEASE unit")
         return head
 
-    def _insert(self, connection: sqlite3.Connection, jobs: list[Job], head: Head) -> Head:
+    def _chained(self, jobs: list[Job], head: Head) -> tuple[list[Any], Head]:
+        """The values of all their rows, one after the other, and the head behind them."""
         rows: list[Any] = []
         seq, last, node, digest, at = head.seq, head.hash, self.node, self.digest, self.now()
         for job in jobs:
@@ -265,10 +271,12 @@ class Writer:
                 last = digest(node, seq, at, line, last)
                 rows += (node, seq, at, *line, last)
             job.numbers = range(first, seq + 1)
+        return rows, Head(seq, last)
+
+    def _insert(self, connection: sqlite3.Connection, rows: list[Any]) -> None:
         for start in range(0, len(rows), _VALUES_AT_ONCE):
             part = rows[start : start + _VALUES_AT_ONCE]
             connection.execute(self._insert_sql(len(part) // _VALUES), part)
-        return Head(seq, last)
 
     def _insert_sql(self, count: int) -> str:
         sql = self._inserts.get(count)
