@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SESSIONS = 1_000
 MESSAGES = 200
 REMEMBERED = 20
+ROUNDS = 3
 _PAGE = 50
 _WISH = Wish(id="w", tool="file_read", arguments={"path": "notes/today.md"})
 _TURNS = [
@@ -98,8 +99,12 @@ def listing(app: OpenApp) -> list[float]:
 async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "agents") as app:
         build(app.parts.database)
-        with closing(Database(app.parts.database.path)) as fresh:
-            opened = await opening(app, fresh)
+        rounds: list[list[float]] = []
+        for _ in range(ROUNDS):
+            with closing(Database(app.parts.database.path)) as fresh:
+                rounds.append(await opening(app, fresh))
+        # What other programs of the machine do shows in one round, what a session takes in each.
+        opened = [min(taken) for taken in zip(*rounds, strict=True)]
         listed = listing(app)
     name = f"open one of {SESSIONS:,} sessions of {MESSAGES} messages"
     return [

