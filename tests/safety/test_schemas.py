@@ -408,7 +408,6 @@ def test_any_schema_either_answers_quickly_or_refuses(
         assert (quickly(validator, {"a": value}) == "ok") is fits
 
 
-@pytest.mark.requirement("C2.5")
 def test_the_library_is_loaded_with_the_first_schema() -> None:
     program = """if True:
         import sys, openfang.app.daemon.process
