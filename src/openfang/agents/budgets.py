@@ -42,7 +42,7 @@ def reached(allowances: Iterable[Allowance], look: Look, of_run: Usage, now: int
 
 def _reached(bound: Allowance, look: Look, of_run: Usage, now: int) -> Reached | None:
     match bound.window:
-        case Window.RUN:
+        case Window.RUN | Window.CHAIN:
             used, resets = _amount(bound, of_run), None
         case Window.HOUR:
             return _in_an_hour(bound, look, now)

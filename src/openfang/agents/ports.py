@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.tools import Tool
+    from openfang.core.trace import Chain
     from openfang.core.usage import Entry, Payer, Spending
 
 Invoke: TypeAlias = "Callable[[Call], Awaitable[Result]]"
@@ -142,12 +143,14 @@ class Budgets(Protocol):
         """Say on whose account a run goes."""
         ...
 
-    def holding(self, spec: AgentSpec, payer: Payer) -> Callable[[Usage], Reached | None]:
+    def holding(
+        self, spec: AgentSpec, payer: Payer, chain: Chain
+    ) -> Callable[[Usage], Reached | None]:
         """Begin a run: what is returned finds a budget that is used up, given the run's usage."""
         ...
 
-    def spent(self, spending: Spending) -> None:
-        """Hear of what was written down."""
+    def spent(self, spending: Spending, chain: Chain) -> None:
+        """Hear of what was written down, and in which chain it was spent."""
         ...
 
 

@@ -138,7 +138,7 @@ class Turn:
             budget=self.spec.budget,
             max_tokens=mind.max_tokens,
             temperature=mind.temperature,
-            over=self.around.budgets.holding(self.spec, self._payer),
+            over=self.around.budgets.holding(self.spec, self._payer, self.admitted.call.chain),
             usage=self.used,
             window=mind.window,
             theirs=given.names,
@@ -226,7 +226,7 @@ class Turn:
         """Write down what was counted, with what is written now."""
         with self._meter.keeping() as spending:
             yield Entry(payer=self._payer, spending=spending)
-        self.around.budgets.spent(spending)
+        self.around.budgets.spent(spending, self.admitted.call.chain)
 
     def _left(self, ended: Ended, why: str) -> Iterator[Message]:
         """Leave nothing open in the session: no call without its result, no question unanswered."""

@@ -16,6 +16,7 @@ from openfang.app.clock import SystemClock
 from openfang.app.families import builtins_of, switched_off
 from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
+from openfang.app.nodes.hops import NodeHops
 from openfang.app.parts import Parts
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
@@ -186,9 +187,21 @@ def _build(ground: _Ground) -> Parts:
         tasks=_tasks(ground, pushes, timers, current),
         pushes=pushes,
         timers=timers,
+        hops=_hops(ground, pipeline),
     )
     _add_builtins(parts)
     return parts
+
+
+def _hops(ground: _Ground, pipeline: Pipeline) -> NodeHops:
+    hops = NodeHops(
+        node=ground.writer.node,
+        clock=ground.clock,
+        chains=pipeline.guards.chains,
+        signing=ground.master.signing_key,
+    )
+    hops.configure(ground.config)
+    return hops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +300,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
     pipeline.engine, pipeline.shaper, pipeline.catalog.rules = engine, shaper, rules
     pipeline.tool_seconds = config.tools.timeout_secs
     configure_guards(pipeline.guards, config)
+    parts.hops.configure(config)
     parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
     _add_builtins(parts)
     if config.tools.disabled != before.tools.disabled:

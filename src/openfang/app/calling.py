@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Call
 from openfang.core.labels import Labels
-from openfang.core.trace import Chain, at_home
+from openfang.core.trace import Chain, joined
 from openfang.policy.context import NO_WISH, Wish, bind
 
 if TYPE_CHECKING:
@@ -34,23 +34,15 @@ class Calling:
     ) -> Call:
         """Make a call of this caller's, for a task. A person typed it, so it has that label."""
         parts = self.parts
-        chain, seconds = options.chain or self.chain, parts.config.guard.deadline_secs
+        chain, labels, peer = self._arrived(options)
         return Call(
             tool=tool,
             caller=self.caller,
             arguments=arguments,
             context=bind(self.caller, _wish(options), parts.config.policy.blacklist),
-            chain=Chain(
-                trace_id=chain.trace_id,
-                span_id=chain.span_id,
-                depth=chain.depth,
-                ancestors=at_home(chain.ancestors, parts.writer.node) if chain.ancestors else (),
-                deadline=parts.clock.monotonic() + seconds,
-                starry_id=chain.starry_id,
-                shared=chain.shared,
-            ),
+            chain=chain,
             run=options.run,
-            labels=Labels.USER_INPUT,
+            labels=labels,
             admin_token=options.admin_token,
             edge=self.edge,
             patience=options.patience,
@@ -58,7 +50,19 @@ class Calling:
             client=options.client,
             meta=options.meta,
             task=task,
+            peer=peer,
         )
+
+    def _arrived(self, options: Options) -> tuple[Chain, Labels, str]:
+        """Go on with the caller's chain; of most callers nothing is known and nothing is told."""
+        parts, chain = self.parts, options.chain or self.chain
+        hops = parts.hops
+        if not chain.shared and not self.chain.shared and self.caller.id not in hops.book.peers:
+            until = parts.clock.monotonic() + hops.seconds
+            alone = Chain(trace_id=chain.trace_id, span_id=chain.span_id, deadline=until)
+            return alone, Labels.USER_INPUT, ""
+        arrived = hops.arrive(joined(chain, self.chain), self.caller)
+        return arrived.chain, Labels.USER_INPUT | arrived.labels, arrived.peer
 
 
 def _wish(options: Options) -> Wish:

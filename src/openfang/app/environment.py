@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import Unauthenticated
-from openfang.core.trace import Chain, read_ancestors, read_chain
+from openfang.core.trace import Chain, read_chain
+from openfang.protocols.hops.words import read_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,5 +33,5 @@ def incoming_chain(environ: Mapping[str, str]) -> Chain:
     return read_chain(
         traceparent=environ.get("TRACEPARENT"),
         starry_id=environ.get("X_OPENSTARRY_TRACE_ID"),
-        ancestors=read_ancestors(environ.get("OPENFANG_CHAIN", "")),
+        told=read_told(environ.get("OPENFANG_CHAIN", "")),
     )

@@ -56,7 +56,7 @@ def around_peers(parts: Parts) -> Around:
         invoke=parts.invoke,
         known=partial(client_known, parts),
         clean=parts.redactor.tree,
-        node=parts.writer.node,
+        hops=parts.hops,
         ledger=ledger,
     )
 
@@ -89,7 +89,9 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         return await agents.see(call, image, media_type, question) if agents else None
 
     elsewhere = A2aLimits(
-        enabled=parts.config.a2a.enabled, allow_private=tools.web_fetch.allow_private
+        enabled=parts.config.a2a.enabled,
+        allow_private=tools.web_fetch.allow_private,
+        opens=parts.hops.opens,
     )
     web = WebLimits(
         allow_private=tools.web_fetch.allow_private,

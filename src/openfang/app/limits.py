@@ -53,6 +53,7 @@ def _chain_limits(config: Config) -> ChainLimits:
         tool_calls=guard.tool_calls,
         at_once=guard.calls_at_once,
         edge=BreakerLimits(failures=3, rest=guard.breaker_secs),
+        usd=guard.chain_usd,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
     from openfang.app.home.paths import Home
+    from openfang.app.nodes.hops import NodeHops
     from openfang.app.servers.running import Servers
     from openfang.app.sinks import Sinks
     from openfang.app.stores import Backlog
@@ -87,6 +88,7 @@ class Parts:
     tasks: TaskService
     pushes: Pushes
     timers: Timers
+    hops: NodeHops
     address: str = ""
     ending: bool = False
     changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time

@@ -23,7 +23,7 @@ _CHAPTERS = {
     "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
     "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
-    "The node": ("config", "keys", "backup", "restore", "completion"),
+    "The node": ("config", "keys", "nodes", "backup", "restore", "completion"),
 }
 _COMMANDS = {
     "init": ("init:init", "Make the home: configuration, database, first key."),
@@ -138,6 +138,14 @@ _GROUPS = {
             "tasks": ("tasks:list_tasks", "List tasks, the last changed first."),
             "cancel": ("tasks:cancel", "End a task, and the work on it."),
             "peers": ("a2a:peers", "List the agents elsewhere, and how each is."),
+        },
+    ),
+    "nodes": (
+        "Believe other nodes of yours: what they sign holds here.",
+        {
+            "trust": ("nodes:trust", "Fetch a node's key, show its fingerprint, write it down."),
+            "list": ("nodes:list_nodes", "List the nodes that are believed."),
+            "remove": ("nodes:remove", "Believe a node no longer."),
         },
     ),
     "results": (

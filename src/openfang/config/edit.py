@@ -21,32 +21,54 @@ if TYPE_CHECKING:
     from openfang.config.show import Plain
 
 _LIST: Final = "mcp_servers"
+_NODES: Final = "nodes"
 _SWITCH = re.compile(r"\A(\s*[\"']?enabled[\"']?\s*=\s*)(true|false)(?=\s|#|\Z)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _INDENT = re.compile(r"\A[ \t]*")
-_OF_OURS: Final = "write servers as [[mcp_servers]] tables, or change this one in an editor"
+_OF_OURS: Final = "write it as a [[{}]] table, or change it in an editor"
 
 
 def with_server(text: str, entry: Mapping[str, Plain]) -> str:
-    """Add an entry at the end."""
-    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    expected = _parsed(text)
-    expected[_LIST] = [*expected.get(_LIST, []), dict(entry)]
-    return _checked(f"{text}{gap}{toml_text({_LIST: [dict(entry)]})}", expected)
+    """Add an MCP server at the end."""
+    return _with_entry(text, _LIST, entry)
 
 
 def without_server(text: str, name: str) -> str:
-    """Take an entry out, with the comment right above it."""
-    expected, number = _found(text, name)
-    del expected[_LIST][number]
-    if not expected[_LIST]:
-        del expected[_LIST]
+    """Take an MCP server out, with the comment right above it."""
+    return _without_entry(text, _LIST, name)
+
+
+def with_node(text: str, entry: Mapping[str, Plain]) -> str:
+    """Add a node at the end, in the place of the one of its name."""
+    named = any(one.get("name") == entry["name"] for one in _parsed(text).get(_NODES, []))
+    rest = _without_entry(text, _NODES, str(entry["name"])) if named else text
+    return _with_entry(rest, _NODES, entry)
+
+
+def without_node(text: str, name: str) -> str:
+    """Take a node out, with the comment right above it."""
+    return _without_entry(text, _NODES, name)
+
+
+def _with_entry(text: str, table: str, entry: Mapping[str, Plain]) -> str:
+    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+    expected = _parsed(text)
+    expected[table] = [*expected.get(table, []), dict(entry)]
+    written = f"{text}{gap}{toml_text({table: [dict(entry)]})}"
+    return _checked(written, expected, _OF_OURS.format(table))
+
+
+def _without_entry(text: str, table: str, name: str) -> str:
+    expected, number = _found(text, table, name)
+    del expected[table][number]
+    if not expected[table]:
+        del expected[table]
     lines = _LINE.findall(text)
-    for start, end in reversed(_stretches(text, lines, (_LIST, number))):
+    for start, end in reversed(_stretches(text, lines, (table, number))):
         del lines[start:end]
     while lines and not lines[-1].strip():
         lines.pop()
-    return _checked("".join(lines), expected)
+    return _checked("".join(lines), expected, _OF_OURS.format(table))
 
 
 def with_table(text: str, path: tuple[str, str], entry: Mapping[str, Plain]) -> str:
@@ -107,7 +129,7 @@ def _by_table(path: tuple[str, str]) -> str:
 
 def switched(text: str, name: str, *, enabled: bool) -> str:
     """Set `enabled` of an entry."""
-    expected, number = _found(text, name)
+    expected, number = _found(text, _LIST, name)
     expected[_LIST][number]["enabled"] = enabled
     lines, places = _LINE.findall(text), toml_lines(text)
     word = "true" if enabled else "false"
@@ -115,7 +137,7 @@ def switched(text: str, name: str, *, enabled: bool) -> str:
         lines[at - 1] = _SWITCH.sub(rf"\g<1>{word}", lines[at - 1])
     elif (at := places.get((_LIST, number, "name"))) is not None:
         _insert_below(lines, at, f"enabled = {word}")
-    return _checked("".join(lines), expected)
+    return _checked("".join(lines), expected, _OF_OURS.format(_LIST))
 
 
 def _insert_below(lines: list[str], at: int, added: str) -> None:
@@ -135,11 +157,13 @@ def _parsed(text: str) -> dict[str, Any]:
         ) from error
 
 
-def _found(text: str, name: str) -> tuple[dict[str, Any], int]:
+def _found(text: str, table: str, name: str) -> tuple[dict[str, Any], int]:
     data = _parsed(text)
-    names = [entry.get("name") for entry in data.get(_LIST, [])]
+    names = [entry.get("name") for entry in data.get(table, [])]
     if name not in names:
-        raise ConfigError(f"No server {name} is written there.", way_out="openfang config check")
+        raise ConfigError(
+            f"No {name} is written in {table} there.", way_out="openfang config check"
+        )
     return data, names.index(name)
 
 
@@ -161,7 +185,7 @@ def _above(lines: list[str], header: int) -> int:
     return header
 
 
-def _checked(text: str, expected: Mapping[str, Any], way_out: str = _OF_OURS) -> str:
+def _checked(text: str, expected: Mapping[str, Any], way_out: str) -> str:
     try:
         understood = tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:

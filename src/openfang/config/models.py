@@ -93,7 +93,7 @@ class Config(Section):
     )
     a2a: A2a = Field(default=A2a(), description="The agent-to-agent protocol.")
     nodes: tuple[Node, ...] = Field(
-        default=(), description="Other nodes of ours; of no effect in this version."
+        default=(), description="Other nodes of ours, whose signatures are believed."
     )
     schedules: Schedules = Field(default=Schedules(), description="What agents do at its time.")
     triggers: tuple[Trigger, ...] = Field(

@@ -282,6 +282,10 @@ class Guard(Section):
         default=5, description="Calls inside calls; the next deeper one is refused."
     )
     agent_calls: Count = Field(default=64, description="Calls to agents and peers in one chain.")
+    chain_usd: Dollars = Field(
+        default=0,
+        description="US dollars that the agents of one chain may spend; 0 means no bound.",
+    )
     tool_calls: Count = Field(default=500, description="Calls to plain tools in one run.")
     calls_at_once: Count = Field(default=16, description="Calls of one chain at the same time.")
     deadline_secs: Seconds = Field(

@@ -21,6 +21,10 @@ class ExternalAgent(Section):
     trust: Literal["low", "medium", "high"] = Field(
         default="low", description="How far the peer is trusted; low asks before every effect."
     )
+    comes_as: Text | None = Field(
+        default=None,
+        description="The name of the key that the peer calls this node with, if it does.",
+    )
 
 
 class Push(Section):
@@ -66,7 +70,10 @@ class A2a(Section):
 
 
 class Node(Section):
-    """Another node of ours, whose signed chains and labels are believed."""
+    """Another node of ours, whose signed chains and labels are believed.
+
+    An MCP server or A2A peer at its address is called with a chain that is signed for it.
+    """
 
     name: Name = Field(description="The node's name.")
     url: Url = Field(description="The node's address.")
@@ -77,4 +84,9 @@ class Node(Section):
     )
     allow_private: bool = Field(
         default=False, description="Open loopback and private addresses; never metadata services."
+    )
+    comes_as: Text | None = Field(
+        default=None,
+        description="The name of the key that it calls this node with; its signature then holds "
+        "with that key alone.",
     )

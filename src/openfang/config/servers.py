@@ -212,6 +212,10 @@ class McpServer(Section):
     max_concurrency: Count = Field(
         default=10, description="Calls at once; the others wait in turn."
     )
+    comes_as: Text | None = Field(
+        default=None,
+        description="The name of the key that the server calls this node with, if it does.",
+    )
     roots: bool = Field(
         default=False,
         description="Whether the server may ask clients which folders they work in.",

@@ -17,6 +17,7 @@ class Window(Enum):
     """For how long something counts. An hour slides; days and months are the calendar's, in UTC."""
 
     RUN = "run"
+    CHAIN = "chain"
     HOUR = "hour"
     DAY = "day"
     MONTH = "month"

@@ -144,7 +144,7 @@ class Call:
     the run of an agent that another process began and did not end. `asker` is who began the chain,
     if that is somebody else; `sessions` are the conversations that wait further up in it. `task` is
     the one that this call is the work on. `meta` is what the caller wants a peer that serves this
-    call to know besides.
+    call to know besides. `peer` is who made the call, if that is an agent or a node elsewhere.
     """
 
     tool: str
@@ -164,6 +164,7 @@ class Call:
     task: str = ""
     asker: str = ""
     sessions: tuple[str, ...] = ()
+    peer: str = ""
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property
@@ -196,6 +197,7 @@ class Call:
             resumes="",
             task="",
             asker=self.root,
+            peer="",
         )
 
 

@@ -134,16 +134,28 @@ class InvalidArguments(CallRefused):
 
 
 class GuardTripped(CallRefused):
-    """Too deep, too often or too much. `rule` names the guard, `retry_after` is in seconds."""
+    """Too deep, too often or too much. `rule` names the guard, `retry_after` is in seconds.
+
+    Of a chain, `path` says who waits in it and what was called at which `depth`.
+    """
 
     code = "guard"
     step = "guard"
 
-    def __init__(
-        self, message: str, *, rule: str, way_out: str = "", retry_after: float | None = None
+    def __init__(  # noqa: PLR0913 - each is of another guard
+        self,
+        message: str,
+        *,
+        rule: str,
+        way_out: str = "",
+        retry_after: float | None = None,
+        depth: int = 0,
+        path: Sequence[str] = (),
     ) -> None:
         super().__init__(message, way_out=way_out, rule=rule)
         self.retry_after = retry_after
+        self.depth = depth
+        self.path = tuple(path)
 
 
 class PolicyViolation(CallRefused):

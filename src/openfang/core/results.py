@@ -40,7 +40,8 @@ class Result:
     """What a tool answered. `is_error` is the tool's own word, not a failure of the call.
 
     `extra` is what a peer sent besides, and that we have no name for. `fault` is the error that it
-    answered with in the place of a result: `code`, `message`, `data`.
+    answered with in the place of a result: `code`, `message`, `data`. `vouched` says that a node of
+    ours signed the labels: they are all that there are.
     """
 
     content: tuple[Part, ...] = ()
@@ -50,6 +51,7 @@ class Result:
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fault: Mapping[str, Any] | None = None
+    vouched: bool = False
     call_id: str = ""
     receipt: Receipt | None = None
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from openfang.core.ids import random_hex
+from openfang.core.labels import Labels
 from openfang.core.values import value
+
+if TYPE_CHECKING:
+    from openfang.core.purse import Purse
 
 _TRACEPARENT = re.compile(r"\A([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?\Z")
 _VISIBLE = re.compile(r"\A[\x21-\x7e]{1,128}\Z")
@@ -19,8 +24,55 @@ CURRENT_TRACE: ContextVar[str] = ContextVar("openfang_trace", default="")
 
 
 @value
+class Told:
+    """What somebody says of the chain that their call is part of. None is not said.
+
+    `token` is the same under a signature, which nobody has looked at yet.
+    """
+
+    depth: int = 1
+    ancestors: tuple[str, ...] = ()
+    seconds: float | None = None
+    calls: int | None = None
+    usd: float | None = None
+    labels: Labels = Labels.NONE
+    token: str = ""
+
+    @property
+    def inside(self) -> bool:
+        """Whether the call is said to be made inside another."""
+        return self.depth > 1 or bool(self.ancestors)
+
+
+@value
+class Judged:
+    """What is believed of a claim: `node` signed it, or nobody did. `asks` is its own number.
+
+    `purse` holds what it leaves of the budgets, until `ends` by our clock.
+    """
+
+    told: Told
+    node: str = ""
+    asks: str = ""
+    purse: Purse | None = None
+    ends: float | None = None
+
+
+@dataclass(slots=True)
+class Claim:
+    """What one request says of its chain. It is judged once: a signature is good for one look."""
+
+    told: Told
+    judged: Judged | None = None
+
+
+@value
 class Chain:
-    """Trace, ancestors and depth of one call. The first call has depth 1."""
+    """Trace, ancestors and depth of one call. The first call has depth 1.
+
+    `purse` is what whoever sent it left of its budgets. `counted` names the chain that it counts
+    in, where that is another than it says. `claims` are what was said of it, judged further in.
+    """
 
     trace_id: str
     span_id: str
@@ -29,6 +81,19 @@ class Chain:
     deadline: float | None = None
     starry_id: str | None = None
     shared: bool = False
+    counted: str = ""
+    purse: Purse | None = field(default=None, compare=False, repr=False)
+    claims: tuple[Claim, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def trace(self) -> str:
+        """What every hop keeps."""
+        return self.starry_id or self.trace_id
+
+    @property
+    def key(self) -> str:
+        """What the chain is counted by."""
+        return self.counted or self.starry_id or self.trace_id
 
     @property
     def traceparent(self) -> str:
@@ -76,6 +141,7 @@ def read_chain(
     starry_id: str | None = None,
     depth: int = 1,
     ancestors: tuple[str, ...] = (),
+    told: Told | None = None,
 ) -> Chain:
     """Continue what a peer sent: malformed starts a new chain, depth is never lowered."""
     chain = new_chain()
@@ -84,8 +150,33 @@ def read_chain(
         chain = replace(chain, trace_id=match[2], shared=True)
     if starry_id and _VISIBLE.match(starry_id):
         chain = replace(chain, starry_id=starry_id, shared=True)
-    if depth > 1 or ancestors:
-        chain = replace(
-            chain, depth=max(depth, len(ancestors) + 1), ancestors=ancestors, shared=True
-        )
-    return chain
+    if told is None and (depth > 1 or ancestors):
+        told = Told(depth=depth, ancestors=ancestors)
+    return chain if told is None else tightened(chain, told)
+
+
+def tightened(chain: Chain, told: Told) -> Chain:
+    """Let a chain be as deep as is told, and remember what else is told until it is judged."""
+    ancestors = max(chain.ancestors, told.ancestors[:_MOST_ANCESTORS], key=len)
+    return replace(
+        chain,
+        depth=max(chain.depth, told.depth, len(ancestors) + 1),
+        ancestors=ancestors,
+        shared=True,
+        claims=(*chain.claims, Claim(told)),
+    )
+
+
+def joined(chain: Chain, other: Chain) -> Chain:
+    """Go on with a chain of which something is told in another place as well: both count."""
+    if chain is other or not other.shared:
+        return chain
+    return replace(
+        chain,
+        trace_id=chain.trace_id if chain.shared else other.trace_id,
+        starry_id=chain.starry_id or other.starry_id,
+        ancestors=max(chain.ancestors, other.ancestors, key=len),
+        depth=max(chain.depth, other.depth),
+        shared=True,
+        claims=(*chain.claims, *other.claims),
+    )

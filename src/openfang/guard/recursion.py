@@ -10,6 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from openfang.core.purse import Share, least
 from openfang.guard.breaker import BreakerLimits, Breakers
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _COUNTS_AGAINST_EDGE = frozenset({"recursion_limit", "reentry", "chain_budget"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLimits:
-    """What one chain and one run may use."""
+    """What one chain and one run may use; no money is no bound."""
 
     depth: int = 5
     agent_calls: int = 64
@@ -34,15 +35,20 @@ class ChainLimits:
     at_once: int = 32
     allow_reentry: frozenset[str] = frozenset()
     edge: BreakerLimits = _EDGE
+    usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainState:
-    """What a chain and its run have used: calls to agents and peers, plain calls, calls at once."""
+    """What a chain and its run have used: calls to agents and peers, plain calls, calls at once.
+
+    `usd` is what its agents spent.
+    """
 
     agent_calls: int = 0
     tool_calls: int = 0
     live: int = 0
+    usd: float = 0.0
 
 
 _UNUSED = ChainState()
@@ -50,11 +56,13 @@ _UNUSED = ChainState()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
-    """Refused, in words that tell a model to stop."""
+    """Refused, in words that tell a model to stop. `path` is who waits, and what was called."""
 
     rule: str
     text: str
     retry_after: float | None = None
+    depth: int = 0
+    path: tuple[str, ...] = ()
 
 
 def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the contract
@@ -80,15 +88,36 @@ def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the co
         why = f"This chain has {state.live} calls under way at once, which is the limit"
         return _trip("chain_concurrency", why)
     if tool.bounded_by_run:
-        if state.agent_calls < limits.agent_calls:
-            return None
-        why = f"This chain has used its {limits.agent_calls} calls to agents and peers"
-        return _trip("chain_budget", why)
+        return _spent(chain, state, limits)
     most = limits.tool_calls if tool_calls is None else min(limits.tool_calls, tool_calls)
     if state.tool_calls < most:
         return None
     why = f"This run has used its {most} tool calls"
     return _trip("run_budget", why)
+
+
+def _spent(chain: Chain, state: ChainState, limits: ChainLimits) -> Trip | None:
+    """Say which budget of a chain is used up: ours, or what was left of it where it came from."""
+    calls, usd = left(chain, state, limits)
+    if calls < 1:
+        why = "This chain has used its calls to agents and peers"
+        most = limits.agent_calls
+        bound = f"{most} here" if state.agent_calls >= most else "what its caller left of them"
+        return _trip("chain_budget", f"{why} ({bound})")
+    if usd is not None and usd <= 0:
+        why = "This chain has spent the money that it may spend"
+        return _trip("chain_cost", f"{why} (${state.usd:.4f} here)")
+    return None
+
+
+def left(chain: Chain, state: ChainState, limits: ChainLimits) -> tuple[int, float | None]:
+    """Say how many calls, and how much money, are left to a chain; None is no bound."""
+    purse = chain.purse
+    calls = max(0, limits.agent_calls - state.agent_calls)
+    usd = max(0.0, limits.usd - state.usd) if limits.usd else None
+    if purse is None:
+        return calls, usd
+    return least(calls, purse.calls) or 0, least(usd, purse.usd)
 
 
 def _trip(rule: str, why: str) -> Trip:
@@ -103,6 +132,10 @@ _NO_CALLS = (0, 0.0)
 class _Used:
     agent_calls: int = 0
     live: int = 0
+    usd: float = 0.0
+
+
+_NOTHING = _Used()
 
 
 class Chains:
@@ -138,7 +171,7 @@ class Chains:
 
     def state(self, call: Call) -> ChainState:
         """Show what the chain and the run of this call have used."""
-        used = self._chains.get(_trace(call.chain))
+        used = self._chains.get(call.chain.key)
         run = call.run_id
         if used is None and run is None:
             return _UNUSED
@@ -146,7 +179,41 @@ class Chains:
             agent_calls=used.agent_calls if used else 0,
             live=used.live if used else 0,
             tool_calls=self._runs.get(run, _NO_CALLS)[0] if run is not None else 0,
+            usd=used.usd if used else 0.0,
         )
+
+    def left(self, chain: Chain) -> tuple[int, float | None]:
+        """Say how many calls to agents and peers, and how much money, are left to a chain."""
+        used = self._chains.get(chain.key, _NOTHING)
+        state = ChainState(agent_calls=used.agent_calls, usd=used.usd)
+        return left(chain, state, self._limits)
+
+    def pay(self, chain: Chain, usd: float) -> None:
+        """Count money that was spent in a chain."""
+        self._take(chain, 0, usd)
+
+    def lend(self, chain: Chain) -> Share:
+        """Lend half of what is left to who goes on with a chain elsewhere: all of it is taken.
+
+        Only so can calls side by side on several nodes not use more than there is.
+        """
+        calls, usd = self.left(chain)
+        share = Share(calls=calls // 2, usd=None if usd is None else usd / 2)
+        self._take(chain, share.calls, share.usd or 0.0)
+        return share
+
+    def settle(self, chain: Chain, share: Share, calls: int, usd: float) -> None:
+        """Take back what was not used of a share."""
+        kept = 0.0 if share.usd is None else max(0.0, share.usd - usd)
+        self._take(chain, -max(0, share.calls - calls), usd if share.usd is None else -kept)
+
+    def _take(self, chain: Chain, calls: int, usd: float) -> None:
+        used = self._chains.get(chain.key)
+        if used is not None:
+            used.agent_calls += calls
+            used.usd += usd
+        if chain.purse is not None:
+            chain.purse.take(calls, usd)
 
     def enter(self, call: Call, tool: Tool, now: float) -> Trip | None:
         """Count the call in, or refuse it. What was let in must `leave`."""
@@ -176,26 +243,34 @@ class Chains:
         run = self._runs.get(call.run_id or "")
         if run is not None and now - run[1] > RUN_RESTS:
             self.end_run(call.run_id or "")
-        own = call.caller.bounds.tool_calls
-        return check(call.chain, tool, self.state(call), self._limits, now, tool_calls=own)
+        own, chain = call.caller.bounds.tool_calls, call.chain
+        trip = check(chain, tool, self.state(call), self._limits, now, tool_calls=own)
+        if trip is None:
+            return None
+        return replace(trip, depth=chain.depth, path=(*chain.ancestors, tool.id))
 
     def leave(self, call: Call) -> None:
         """Count a call out that had been let in; the last one takes its chain along."""
-        trace = _trace(call.chain)
-        used = self._chains[trace]
+        key = call.chain.key
+        used = self._chains[key]
         used.live -= 1
         if not used.live:
-            del self._chains[trace]
+            del self._chains[key]
 
     def end_run(self, run: str) -> None:
         """Forget a run that is over."""
         self._runs.pop(run, None)
 
     def _count(self, call: Call, tool: Tool, now: float) -> None:
-        used = self._chains.setdefault(_trace(call.chain), _Used())
+        chain = call.chain
+        used = self._chains.get(chain.key)
+        if used is None:
+            used = self._chains[chain.key] = _Used()
         used.live += 1
         if tool.bounded_by_run:
             used.agent_calls += 1
+            if chain.purse is not None:
+                chain.purse.take(1)
         elif call.run_id is not None:
             self._count_run(call.run_id, now)
 
@@ -205,11 +280,6 @@ class Chains:
         runs.move_to_end(run)
         if len(runs) > self._capacity:
             runs.popitem(last=False)
-
-
-def _trace(chain: Chain) -> str:
-    """Name the chain by what every hop keeps."""
-    return chain.starry_id or chain.trace_id
 
 
 def _edge(call: Call, tool: Tool) -> str:

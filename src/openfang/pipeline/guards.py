@@ -153,6 +153,8 @@ def _raise_trip(trip: Trip | None) -> None:
             rule=trip.rule,
             way_out="answer without this call",
             retry_after=trip.retry_after,
+            depth=trip.depth,
+            path=trip.path,
         )
 
 

@@ -221,6 +221,8 @@ class Pipeline:
             records.decision(call, context, trail.decided),
             records.start(call, admitted.tool, context, self._arguments(trail), trail.labels),
         ]
+        if call.peer and not admitted.tool.operation:
+            begun.insert(1, records.taken(call, admitted.tool, context, self.audit.redact))
         began, first = self.clock.monotonic(), 0
         try:
             first = await self.audit.started(call.id, begun)

@@ -13,11 +13,14 @@ import orjson
 from openfang.core.calls import Role
 from openfang.core.errors import UnknownTool
 from openfang.core.events import (
+    EVENT_PUBLISHED,
+    PEER_CALL,
     POLICY_DECISION,
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
+from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome
 from openfang.storage.writer import Line
@@ -122,6 +125,26 @@ def start(call: Call, tool: Tool, context: str, arguments: str, labels: Labels) 
         "labels": labels.names,
     }
     return _line(TOOL_INVOCATION_START, "info", call, orjson.dumps(payload).decode(), context)
+
+
+def taken(call: Call, tool: Tool, context: str, redact: Redact) -> Line:
+    """A call of a peer's, as the event that it is to the rest of the house (C8.5)."""
+    chain = call.chain
+    payload = {
+        "id": new_id("event"),
+        "event": PEER_CALL,
+        "payload": {
+            "tool": tool.id,
+            "peer": call.peer,
+            "caller": call.caller.id,
+            "trace": chain.trace,
+            "depth": chain.depth,
+            "path": chain.ancestors,
+        },
+        "labels": call.labels.names,
+    }
+    text = redact(orjson.dumps(payload).decode())
+    return _line(EVENT_PUBLISHED, "info", call, text, context)
 
 
 def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:

@@ -56,7 +56,8 @@ class Shaper:
         plain = self.redactor.is_plain(probe.encode())
         if not plain and self.redactor.contains_secret(probe):
             result = self._redacted(result)
-        labels = admitted.tool.labels | result.labels | (admitted.labels & _CARRIED)
+        usual = Labels.NONE if result.vouched else admitted.tool.labels
+        labels = usual | result.labels | (admitted.labels & _CARRIED)
         # What is public anyway needs no look for personal data.
         if not plain and not labels & Labels.EXTERNAL_NETWORK and is_personal(probe):
             labels |= Labels.PII

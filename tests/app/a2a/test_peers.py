@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -201,9 +202,12 @@ async def test_the_trace_and_the_chain_go_along(tmp_path: Path) -> None:
         await app.invoke(replace(call, chain=chain))
         node = app.parts.writer.node
     sent, headers = served.agent.heard[0]["metadata"], served.agent.headers[0]
-    told = f"unknown,unknown,agent:a@{node},a2a:echo@{node}"
+    path = ["unknown", "unknown", f"agent:a@{node}", f"a2a:echo@{node}"]
+    told = sent["openfang/chain"]
+    assert json.loads(headers["openfang-chain"]) == told
+    assert (told["ancestors"], told["depth"], told["calls"]) == (path, 5, 63)
+    assert 0 < told["left_ms"] < 600_000
     assert sent["X-OpenStarry-Trace-ID"] == headers["x-openstarry-trace-id"] == "S-1"
-    assert sent["openfang/chain"] == headers["openfang-chain"] == told
     assert headers["a2a-extensions"] == CHAIN
     assert sent["traceparent"].split("-")[1] == chain.trace_id
     assert sent["mine"] == 1

@@ -15,6 +15,7 @@ from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS
 from openfang.core.sessions import SessionSummary
+from openfang.core.tasks import Task
 from openfang.storage.sessions import SessionStore, begin
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.session import Options
-    from openfang.core.tasks import Push, Seen, Sent, Task, TaskFilter, TaskPage, TaskState
+    from openfang.core.tasks import Push, Seen, Sent, TaskFilter, TaskPage, TaskState
     from openfang.core.trace import Chain
     from openfang.storage.state import Statement
     from openfang.storage.tasks import TaskHead
@@ -58,6 +59,11 @@ class Desk:
     async def send(self, sent: Sent, options: Options = NO_OPTIONS) -> Task:
         """Take a message: a new task, or the answer that one waited for."""
         await self._opened()
+        task = await self._taken(sent, options)
+        self.parts.hops.owed.note(task.id, self.chain)
+        return task
+
+    async def _taken(self, sent: Sent, options: Options) -> Task:
         if sent.task:
             return await self._answered(sent)
         self._find_agent(sent.agent)
@@ -175,14 +181,24 @@ class Desk:
 
     async def settled(self, task_id: str) -> Task:
         """Wait until it has ended, or waits for its caller."""
-        return await self.parts.tasks.settled(self._find(task_id).id)
+        return self._told(await self.parts.tasks.settled(self._find(task_id).id))
 
     async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell the task as it is, then all that happens to it, until it has ended."""
         task = await self._governed("subscribe", task_id)
         async with aclosing(self.parts.tasks.watch(task.id)) as watched:
             async for seen in watched:
-                yield seen
+                yield self._seen(seen)
+
+    def _seen(self, seen: Seen) -> Seen:
+        if isinstance(seen, Task):
+            return self._told(seen)
+        told = self._told(seen.task)
+        return seen if told is seen.task else replace(seen, task=told)
+
+    def _told(self, task: Task) -> Task:
+        """Say where an answer comes from, to who told where the message came from."""
+        return self.parts.hops.owed.told(task)
 
     async def get(self, task_id: str) -> Task:
         """Read one."""
@@ -227,7 +243,7 @@ class Desk:
             await self._operate(head.agent, operation, {"task": task_id})
         else:
             await self._left(head, operation, task_id)
-        return self._find(task_id)
+        return self._told(self._find(task_id))
 
     async def _left(self, head: TaskHead, operation: str, task_id: str) -> None:
         """Do something with a task of an agent that is gone: it governs nothing, its tasks stay."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.agents.budgets import reached
-from openfang.core.budgets import Account, Allowance, Whose, Window
+from openfang.core.budgets import Account, Allowance, Reached, Whose, Window
+from openfang.core.purse import least
 from openfang.core.usage import Payer
 from openfang.storage.ledger import LedgerStore
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from openfang.agents.spec import AgentSpec
     from openfang.app.parts import Parts
     from openfang.core.agents import Usage
-    from openfang.core.budgets import Reached
     from openfang.core.calls import Call
+    from openfang.core.trace import Chain
     from openfang.core.usage import Spending
 
 _NODE = Account(whose=Whose.NODE)
@@ -44,7 +45,9 @@ class Budgets:
             caller=call.root,
         )
 
-    def holding(self, spec: AgentSpec, payer: Payer) -> Callable[[Usage], Reached | None]:
+    def holding(
+        self, spec: AgentSpec, payer: Payer, chain: Chain
+    ) -> Callable[[Usage], Reached | None]:
         """Begin a run: what is returned finds a budget that is used up, given the run's usage.
 
         Those of its agent and its caller are as the run began; the node's can stop it meanwhile.
@@ -53,13 +56,34 @@ class Budgets:
         own = (*_of_agent(spec, payer), *self._of_caller(payer.caller))
 
         def over(used: Usage) -> Reached | None:
-            return reached((*own, *self._of_node()), look, used, parts.clock.time_ns())
+            now = parts.clock.time_ns()
+            return self._of_chain(chain) or reached((*own, *self._of_node()), look, used, now)
 
         return over
 
-    def spent(self, spending: Spending) -> None:
-        """Hear of what was written down."""
+    def spent(self, spending: Spending, chain: Chain) -> None:
+        """Hear of what was written down, and in which chain it was spent."""
         self.parts.spent += spending
+        if spending.cost_usd:
+            self.parts.pipeline.guards.chains.pay(chain, spending.cost_usd)
+
+    def _of_chain(self, chain: Chain) -> Reached | None:
+        """Whether the chain has spent all that it may, here and where it comes from."""
+        left, most = self.parts.pipeline.guards.chains.left(chain)[1], self._chain_usd(chain)
+        if left is None or left > 0:
+            return None
+        allowance = Allowance(
+            account=Account(whose=Whose.NODE),
+            window=Window.CHAIN,
+            said="this chain of calls",
+            setting="guard.chain_usd, here or at the node it comes from",
+            cost_usd=most,
+        )
+        return Reached(allowance=allowance, used=most)
+
+    def _chain_usd(self, chain: Chain) -> float:
+        told = chain.purse.given_usd if chain.purse else None
+        return least(told, self.parts.config.guard.chain_usd or None) or 0.0
 
     def _of_caller(self, caller: str) -> Iterator[Allowance]:
         kind, _, name = caller.partition(":")

@@ -40,24 +40,24 @@ class Eyes:
         if not isinstance(spec.does, Mind) or not self.minds.may_see(spec.does):
             return None
         payer = self.budgets.payer(spec, call, call.run or call.id)
-        self._check(spec, payer)
+        self._check(spec, payer, call)
         meter = Meter()
         try:
             return await self.minds.see(spec.does, image, question, meter)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._keep(payer, meter)
+                await self._keep(payer, meter, call)
 
-    def _check(self, spec: AgentSpec, payer: Payer) -> None:
-        over = self.budgets.holding(spec, payer)(_NONE_YET)
+    def _check(self, spec: AgentSpec, payer: Payer, call: Call) -> None:
+        over = self.budgets.holding(spec, payer, call.chain)(_NONE_YET)
         if over is not None:
             words = over.sentence(self.parts.clock.time_ns())
             raise SourceFailed(f"The picture was not looked at: {words}", way_out="openfang usage")
 
-    async def _keep(self, payer: Payer, meter: Meter) -> None:
+    async def _keep(self, payer: Payer, meter: Meter, call: Call) -> None:
         with meter.keeping() as spending:
             entry = Entry(payer=payer, spending=spending)
             written = ledger.add(entry, self.parts.clock.time_ns())
             if written:
                 await self.parts.writer.write(Unit(statements=written))
-        self.budgets.spent(spending)
+        self.budgets.spent(spending, call.chain)

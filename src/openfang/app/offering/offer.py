@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from openfang.app.offering.terms import Terms
     from openfang.app.offering.views import View
     from openfang.core.calls import Caller
+    from openfang.core.labels import Labels
     from openfang.core.news import Hearer, Updated
     from openfang.core.session import Options
-    from openfang.core.trace import Chain
+    from openfang.core.trace import Chain, Claim
     from openfang.edges.mcp.ports import Offered, Place
 
 _log = logging.getLogger("openfang.mcp")
@@ -237,6 +238,10 @@ class PlacedOffer:
             await self._operate(server, UNSUBSCRIBE, {"uri": own}, options)
         except OpenFangError as error:
             _log.info("%s goes on watching %s: %s", server, own, error.message)
+
+    def vouch(self, claims: Sequence[Claim], labels: Labels) -> str:
+        """Sign what is said of an answer, if a node signed what was asked."""
+        return self.node.parts.hops.vouch(claims, labels)
 
     def watch(self, heard: Hearer) -> Callable[[], None]:
         """Hear of changes to what is offered."""

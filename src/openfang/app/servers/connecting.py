@@ -77,6 +77,7 @@ class Connecting:
             client_known=partial(client_known, parts),
             news=parts.news.publish,
             pace=servers.pace,
+            hops=parts.hops,
         )
         return McpSource(spec, around, fault=fault)
 

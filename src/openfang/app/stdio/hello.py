@@ -12,7 +12,8 @@ import orjson
 
 from openfang.app.environment import incoming_chain
 from openfang.core.errors import HomeError, NotFound, OpenFangError
-from openfang.core.trace import read_ancestors, read_chain
+from openfang.core.trace import read_chain
+from openfang.protocols.hops.words import read_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ class Hello:
         chain = read_chain(
             traceparent=self.traceparent,
             starry_id=self.starry_id,
-            ancestors=read_ancestors(self.ancestors),
+            told=read_told(self.ancestors),
         )
         return chain if chain.shared else None
 

@@ -11,6 +11,7 @@ from openfang.core.tasks import Role, Task, TaskMessage, TaskState
 from openfang.edges.a2a.sdk import MessageToDict, ParseDict, ParseError, errors, pb
 from openfang.edges.a2a.telling import Changed
 from openfang.edges.a2a.views import last_of, results_of
+from openfang.protocols.a2a.extensions import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,8 +179,11 @@ def write_event(
         return write_task(event, history=history)
     task = event.task
     if isinstance(event, Changed):
-        status = _write_status(task)
-        return pb.TaskStatusUpdateEvent(task_id=task.id, context_id=task.context, status=status)
+        turned = pb.TaskStatusUpdateEvent(
+            task_id=task.id, context_id=task.context, status=_write_status(task)
+        )
+        _write_metadata(beside(task).get("metadata", {}), turned)
+        return turned
     return pb.TaskArtifactUpdateEvent(
         task_id=task.id,
         context_id=task.context,
@@ -207,7 +211,8 @@ def read_metadata(message: pb.Message | pb.Part | pb.SendMessageRequest) -> dict
 
 
 def _write_metadata(
-    metadata: Mapping[str, Any], message: pb.Message | pb.Part | pb.Artifact | pb.Task
+    metadata: Mapping[str, Any],
+    message: pb.Message | pb.Part | pb.Artifact | pb.Task | pb.TaskStatusUpdateEvent,
 ) -> None:
     if metadata:
         ParseDict(dict(metadata), message.metadata)

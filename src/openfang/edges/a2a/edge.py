@@ -113,6 +113,9 @@ class A2aEdge:
 
     async def serve(self, came: Came) -> None:
         """Answer one request."""
+        if came.path == places.KEYS and came.method in ROUTES[places.KEYS].split(", "):
+            await show(came, await self._keys(), public=True)  # what nodes sign needs no A2A
+            return
         settings, place = await self._settings(), self._place(came.path)
         if settings is None or place is None or place.route == NOTHING:
             _charge(came)
@@ -147,8 +150,6 @@ class A2aEdge:
                 await self._seed.cancel(came, place.name)
             case places.HISTORY:
                 await self._seed.history(came, place.name)
-            case places.KEYS:
-                await show(came, await self._keys(), public=True)
             case _:
                 await self._card(came, settings, place)
 

@@ -5,14 +5,14 @@ Both stand in its metadata, as they stand in the headers of a plain call.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Mode
 from openfang.core.errors import Rejected
 from openfang.core.session import Options
-from openfang.core.trace import read_ancestors, read_chain
+from openfang.core.trace import joined, read_chain
 from openfang.edges.api.wishes import wrong_with
+from openfang.protocols.hops.words import CHAIN, STARRY, TRACE, read_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Headers
 
 CONTEXT_KEY: Final = "openfang"
-CHAIN_KEY: Final = "openfang/chain"
-TRACE_KEY: Final = "traceparent"
-STARRY_KEY: Final = "X-OpenStarry-Trace-ID"
 _TOKEN: Final = b"x-admin-token"
 
 
@@ -61,22 +58,12 @@ def _chosen(context: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
 
 def _continued(chain: Chain, metadata: Mapping[str, Any]) -> Chain:
     """Go on with the chain that is told of; what the headers told stands, depth only grows."""
-    names = _text(metadata, CHAIN_KEY)
     told = read_chain(
-        traceparent=_text(metadata, TRACE_KEY),
-        starry_id=_text(metadata, STARRY_KEY),
-        ancestors=read_ancestors(names) if names else (),
+        traceparent=_text(metadata, TRACE),
+        starry_id=_text(metadata, STARRY),
+        told=read_told(metadata.get(CHAIN)),
     )
-    if not told.shared:
-        return chain
-    return replace(
-        chain,
-        trace_id=chain.trace_id if chain.shared else told.trace_id,
-        starry_id=chain.starry_id or told.starry_id,
-        ancestors=max(chain.ancestors, told.ancestors, key=len),
-        depth=max(chain.depth, told.depth),
-        shared=True,
-    )
+    return joined(chain, told)
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> str | None:

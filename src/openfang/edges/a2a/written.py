@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from openfang.core.tasks import Task
 from openfang.edges.a2a.telling import Changed
 from openfang.edges.a2a.views import last_of, results_of
+from openfang.protocols.a2a.extensions import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def event_json(event: Event, history: int | None = None) -> Json:
         return {"task": task_json(event, history)}
     ids = {"taskId": event.task.id, "contextId": event.task.context}
     if isinstance(event, Changed):
-        return {"statusUpdate": {**ids, "status": _status(event.task)}}
+        return {"statusUpdate": {**ids, "status": _status(event.task), **beside(event.task)}}
     return {"artifactUpdate": {**ids, **_piece(event)}}
 
 

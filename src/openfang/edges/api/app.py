@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
-from openfang.core.trace import read_ancestors, read_chain
+from openfang.core.trace import read_chain
 from openfang.edges.api.checks import check_host, check_origin, one_of_each
 from openfang.edges.api.endpoint import BY_PIPELINE, Access
 from openfang.edges.api.exchange import (
@@ -32,6 +32,7 @@ from openfang.edges.api.paths import pattern_of
 from openfang.edges.api.routes.tools import CALL
 from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
+from openfang.protocols.hops.words import read_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -309,14 +310,14 @@ def _address(scope: Scope) -> str:
 
 
 def _chain(headers: Headers) -> Chain:
-    """Continue the caller's trace; its ancestors can only make the chain longer."""
+    """Continue the caller's trace; what it says of its chain can only make that tighter."""
     traceparent = headers.get(b"traceparent")
     starry = headers.get(b"x-openstarry-trace-id")
-    ancestors = headers.get(b"openfang-chain")
+    told = headers.get(b"openfang-chain")
     return read_chain(
         traceparent=traceparent.decode("latin-1") if traceparent else None,
         starry_id=starry.decode("latin-1") if starry else None,
-        ancestors=read_ancestors(ancestors.decode("latin-1")) if ancestors else (),
+        told=read_told(told.decode("latin-1")) if told else None,
     )
 
 

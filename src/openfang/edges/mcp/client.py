@@ -14,6 +14,7 @@ from openfang.core.results import Result, error_result
 from openfang.core.session import Options
 from openfang.core.trace import read_chain
 from openfang.edges.mcp.wishes import wishes_of
+from openfang.protocols.hops.words import CHAIN, STARRY, TRACE, read_told
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN, meta_of
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 ANSWERED: Final = ("sampling", "elicitation", "roots")
 _USUAL_LEVEL: Final = "info"
 _PROGRESS: Final = "notifications/progress"
-_STARRY: Final = "X-OpenStarry-Trace-ID"
 
 
 class Gathers(ABC):
@@ -89,12 +89,14 @@ def told_to(context: Context) -> LinkedClient | None:
 
 def _chain(meta: Mapping[str, Any]) -> Chain | None:
     """Go on with the trace that the request itself names."""
-    parent, starry = meta.get("traceparent"), meta.get(_STARRY)
-    if not isinstance(parent, str) and not isinstance(starry, str):
+    parent, starry = meta.get(TRACE), meta.get(STARRY)
+    told = read_told(meta[CHAIN]) if CHAIN in meta else None
+    if not isinstance(parent, str) and not isinstance(starry, str) and told is None:
         return None
     return read_chain(
         traceparent=parent if isinstance(parent, str) else None,
         starry_id=starry if isinstance(starry, str) else None,
+        told=told,
     )
 
 

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from openfang.core.calls import Caller
+    from openfang.core.labels import Labels
     from openfang.core.news import Hearer
     from openfang.core.results import Result
     from openfang.core.session import Options
     from openfang.core.tools import Tool
-    from openfang.core.trace import Chain
+    from openfang.core.trace import Chain, Claim
 
 
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -119,6 +120,10 @@ class Offer(Protocol):
 
     async def unsubscribe(self, uri: str, options: Options) -> None:
         """Have it watched no longer."""
+        ...
+
+    def vouch(self, claims: Sequence[Claim], labels: Labels) -> str:
+        """Sign what is said of an answer, if a node signed what was asked."""
         ...
 
     def watch(self, heard: Hearer) -> Callable[[], None]:

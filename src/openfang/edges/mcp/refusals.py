@@ -8,6 +8,7 @@ from openfang.core.errors import (
     AuditUnavailable,
     CallFailed,
     CallRefused,
+    GuardTripped,
     NotFound,
     OpenFangError,
     Rejected,
@@ -16,6 +17,7 @@ from openfang.core.errors import (
 from openfang.core.results import text_part
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
+SERVER_ERROR = -32000
 _STOPS = (".", "!", "?", ":")
 
 
@@ -24,6 +26,8 @@ def rpc_error(error: OpenFangError) -> RpcError:
     match error:
         case UnknownTool() | NotFound():
             return RpcError(INVALID_PARAMS, error.message)
+        case GuardTripped(depth=depth) if depth:
+            return RpcError(SERVER_ERROR, sentence(error), {**_data(error), **_path(error)})
         case CallRefused() | Rejected():
             return RpcError(INVALID_PARAMS, sentence(error), _data(error))
         case _:
@@ -43,6 +47,11 @@ def sentence(error: OpenFangError) -> str:
         return error.message
     stop = "" if error.message.endswith(_STOPS) else "."
     return f"{error.message}{stop} Way out: {error.way_out}."
+
+
+def _path(tripped: GuardTripped) -> dict[str, Any]:
+    """Tell how deep a chain is that was cut, and who waits in it."""
+    return {"depth": tripped.depth, "path": list(tripped.path)}
 
 
 def _data(error: OpenFangError) -> dict[str, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.labels import Labels
+from openfang.protocols.hops.labels import LABELS, hints_of
+from openfang.protocols.hops.words import ANSWER
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.meta import SERVER_INFO
 
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openfang.core.results import Result
+    from openfang.core.session import Options
     from openfang.edges.mcp.context import Context
 
 STRUCTURED_SINCE: Final = "2025-06-18"
@@ -52,7 +56,18 @@ def _meta(result: Result, context: Context) -> dict[str, Any]:
     if context.modern and result.receipt is not None:
         receipt = result.receipt
         meta[RECEIPT] = {"call": result.call_id, "first": receipt.start, "last": receipt.end}
+    if context.modern and result.labels:
+        meta[LABELS] = hints_of(result.labels)
     return meta
+
+
+def vouched(
+    body: dict[str, Any], options: Options, context: Context, labels: Labels = Labels.NONE
+) -> dict[str, Any]:
+    """Sign what is said of an answer, for a node that signed what it asked."""
+    chain = options.chain
+    token = context.offer.vouch(chain.claims, labels) if chain and chain.claims else ""
+    return {**body, "_meta": {**body.get("_meta", {}), ANSWER: token}} if token else body
 
 
 def check_fault(result: Result) -> Result:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from openfang.protocols.hops.labels import LABELS
+from openfang.protocols.hops.words import ANSWER
+
+if TYPE_CHECKING:
+    from openfang.core.tasks import Task
 
 CHAIN: Final = "urn:openfang:a2a:chain:1"
 HEADER: Final = "A2A-Extensions"
+_TOLD: Final = (LABELS, ANSWER)
+
+
+def beside(task: Task) -> dict[str, Any]:
+    """Write what is told of an answer where the rest of a task's metadata is not: often nothing."""
+    if LABELS not in task.metadata:
+        return {}
+    return {"metadata": {name: task.metadata[name] for name in _TOLD if name in task.metadata}}

@@ -42,18 +42,20 @@ def _nobody(heard: Heard) -> None:
 async def open_client(wire: Wire, card: Card, *, absent: float = _ABSENT_SECONDS) -> Client:
     """Make a client for the agent of this card. Raises `SourceFailed` if none can be."""
     if card.of_the_seed:
-        return Client(Seed(wire, card), absent=absent)
+        return Client(Seed(wire, card), wire.reached.url, absent=absent)
     modern = await to_thread.run_sync(lambda: load()(wire, card))  # a card may be large
-    return Client(modern, absent=absent)
+    return Client(modern, wire.reached.url, absent=absent)
 
 
 class Client:
     """Speaks with one agent. Raises `SourceFailed`.
 
-    One that has a task of ours and is gone is waited for, `absent` seconds long.
+    One that has a task of ours and is gone is waited for, `absent` seconds long. `url` is where it
+    was found.
     """
 
-    def __init__(self, dialect: Dialect, *, absent: float) -> None:
+    def __init__(self, dialect: Dialect, url: str = "", *, absent: float) -> None:
+        self.url = url
         self._dialect = dialect
         self._absent = absent
 

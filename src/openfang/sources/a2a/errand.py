@@ -15,7 +15,7 @@ from openfang.core.progress import Progress
 from openfang.core.results import error_result, text_part, text_result
 from openfang.core.tasks import Role, Sent, TaskMessage, TaskState
 from openfang.protocols.a2a.extensions import CHAIN, HEADER
-from openfang.sources.a2a.onward import metadata_of, trace_of
+from openfang.sources.a2a.onward import metadata_of
 from openfang.sources.a2a.questions import answer_in, form_of, question_call, shows_forms
 from openfang.sources.a2a.results import question_of, result_of
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.results import Part, Result
-    from openfang.core.trace import Chain
     from openfang.sources.a2a.client import Client
     from openfang.sources.a2a.following import Heard, PeerTask
     from openfang.sources.a2a.ledger import Ledger
+    from openfang.sources.hops import Hop, Hops
 
 _log = logging.getLogger("openfang.a2a")
 _MOST_QUESTIONS: Final = 20
@@ -38,7 +38,7 @@ _GOODBYE: Final = 2.0
 class Around:
     """What calls of peers are handed. `known` hears of each client before it is asked.
 
-    `clean` takes secrets out of what a client is asked. `node` is who we are to other nodes.
+    `clean` takes secrets out of what a client is asked. `hops` tells the peer of the chain.
     `ledger` knows for whom a task was begun.
     """
 
@@ -46,7 +46,7 @@ class Around:
     invoke: Callable[[Call], Awaitable[Result]]
     known: Callable[[str], None]
     clean: Callable[[dict[str, Any]], dict[str, Any]]
-    node: str
+    hops: Hops
     ledger: Ledger
 
 
@@ -68,15 +68,19 @@ class Errand:
     _spoke: bool = False
     _state: TaskState | None = None
     _told: int = 0
-    _chain: Chain = field(init=False)
+    _hop: Hop = field(init=False)
     _headers: Mapping[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._chain = self.admitted.call.chain.deeper(self.admitted.tool.id)
-        self._headers = {HEADER: CHAIN, **trace_of(self._chain, self.around.node)}
 
     async def run(self) -> Result:
         """Send the message, or come back to a task, and wait for what becomes of it."""
+        self._hop = self.around.hops.depart(self.admitted, self.client.url)
+        self._headers = {HEADER: CHAIN, **self._hop.headers()}
+        try:
+            return await self._run()
+        finally:
+            self._hop.end()
+
+    async def _run(self) -> Result:
         arguments = self.admitted.call.arguments
         self._task = str(arguments.get("task") or "")
         ends = bool(arguments.get("cancel"))
@@ -94,7 +98,7 @@ class Errand:
         finally:
             await self._noted()
         told = replace(task, context=name) if name and task.context == context else task
-        return self._ended(result_of(self.peer, told))
+        return self._ended(self._hop.back(result_of(self.peer, told), task.metadata))
 
     def _wrong(self, arguments: Mapping[str, Any], *, ends: bool) -> str:
         if ends and not self._task:
@@ -133,7 +137,7 @@ class Errand:
 
     async def _sent(self, parts: tuple[Part, ...], context: str) -> PeerTask:
         self._ours = True
-        metadata = metadata_of(self.admitted.call, self._chain, self.around.node)
+        metadata = metadata_of(self.admitted.call, self._hop.words())
         message = TaskMessage(id=new_id("message"), role=Role.USER, parts=parts, metadata=metadata)
         sent = Sent(agent=self.peer, message=message, context=context, task=self._task)
         self._context = context

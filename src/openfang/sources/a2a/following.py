@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Role, TaskArtifact, TaskMessage, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from openfang.core.results import Part
 
@@ -35,6 +35,7 @@ class PeerTask:
     status: TaskMessage | None = None
     history: tuple[TaskMessage, ...] = ()
     artifacts: tuple[TaskArtifact, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class Turned:
     context: str
     state: TaskState
     status: TaskMessage | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Following:
     _status: TaskMessage | None = None
     _history: tuple[TaskMessage, ...] = ()
     _artifacts: dict[str, _Growing] = field(default_factory=dict[str, "_Growing"])
+    _metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     _size: int = 0
     _others: int = 0
     begun: bool = False
@@ -109,6 +112,7 @@ class Following:
             status=self._status,
             history=self._history,
             artifacts=tuple(one.whole() for one in self._artifacts.values()),
+            metadata=self._metadata,
         )
 
     def hear(self, event: Event) -> Heard:
@@ -118,8 +122,9 @@ class Following:
         match event:
             case PeerTask():
                 return self._whole(event)
-            case Turned(state=state, status=status):
+            case Turned(state=state, status=status, metadata=metadata):
                 self.state, self._status = state, status
+                self._metadata.update(metadata)
                 self._count(status.parts if status else ())
                 return self._heard(said=self.said)
             case Piece():
@@ -129,6 +134,7 @@ class Following:
         known, self._artifacts = frozenset(self._artifacts), {}
         self._size = self._others = 0
         self.state, self._status, self._history = task.state, task.status, task.history
+        self._metadata.update(task.metadata)
         for n, one in enumerate(task.artifacts[:_MOST_ARTIFACTS]):
             key = one.id if one.id not in self._artifacts else f"#{n}"
             self._artifacts[key] = _Growing(one, list(one.parts))

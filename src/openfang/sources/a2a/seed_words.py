@@ -35,6 +35,7 @@ def task_of(found: object) -> PeerTask:
         status=status,
         history=said,
         artifacts=task.artifacts,
+        metadata=object_in(object_in(found).get("metadata")),
     )
 
 

@@ -46,6 +46,7 @@ def task_of(task: Mapping[str, Any]) -> PeerTask:
         status=_message_or_none(status.get("message")),
         history=tuple(map(_message, objects_in(task.get("history")))),
         artifacts=tuple(map(_artifact, objects_in(task.get("artifacts")))),
+        metadata=object_in(task.get("metadata")),
     )
 
 
@@ -53,7 +54,9 @@ def _answered(message: Mapping[str, Any]) -> PeerTask:
     """Take a message that came in the place of a task for one that has ended with it."""
     said = _message(message)
     context = text_in(message.get("contextId"))
-    return PeerTask(context=context, state=TaskState.COMPLETED, history=(said,))
+    return PeerTask(
+        context=context, state=TaskState.COMPLETED, history=(said,), metadata=said.metadata
+    )
 
 
 def _turned(update: Mapping[str, Any]) -> Turned:
@@ -63,6 +66,7 @@ def _turned(update: Mapping[str, Any]) -> Turned:
         context=text_in(update.get("contextId")),
         state=_state(status.get("state")),
         status=_message_or_none(status.get("message")),
+        metadata=object_in(update.get("metadata")),
     )
 
 

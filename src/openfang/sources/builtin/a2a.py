@@ -64,12 +64,21 @@ _SEND = builtin_tool(
 )
 
 
+def _closed(url: str) -> bool:
+    del url
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A2aLimits:
-    """Whether agents elsewhere are spoken with at all, and how far."""
+    """Whether agents elsewhere are spoken with at all, and how far.
+
+    `opens` says of an address whether it is one of a node that may be at a private one.
+    """
 
     enabled: bool
     allow_private: bool = False
+    opens: Callable[[str], bool] = _closed
 
 
 def a2a_tools(limits: A2aLimits, around: Around, settled: Settled) -> Sequence[Builtin]:
@@ -77,7 +86,7 @@ def a2a_tools(limits: A2aLimits, around: Around, settled: Settled) -> Sequence[B
 
     It raises `SourceFailed` if the caller may call that one, and it was never reached.
     """
-    family = _Elsewhere(limits.allow_private, around, settled)
+    family = _Elsewhere(limits, around, settled)
     return [
         Builtin(_switched(_DISCOVER, limits), family.discover, _grant),
         Builtin(_switched(_SEND, limits), family.send, _grant),
@@ -95,7 +104,7 @@ def _grant(call: Call) -> Deny | None:
 
 @dataclass(frozen=True, slots=True)
 class _Elsewhere:
-    allow_private: bool
+    limits: A2aLimits
     around: Around
     settled: Settled
 
@@ -138,10 +147,11 @@ class _Elsewhere:
     ) -> AsyncGenerator[tuple[Wire, Card]]:
         from openfang.host.http import HttpClient  # noqa: PLC0415 - aiohttp takes 0.4 s
 
-        call = admitted.call
+        call, limits = admitted.call, self.limits
+        url = str(call.arguments["url"])
         reached = Reached(
-            url=str(call.arguments["url"]),
-            allow_private=self.allow_private,
+            url=url,
+            allow_private=limits.allow_private or limits.opens(url),
             hosts=call.caller.grants.network,
         )
         async with HttpClient() as http:

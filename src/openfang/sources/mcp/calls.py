@@ -13,7 +13,7 @@ from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES
 from openfang.sources.mcp.abilities import SUBSCRIBE, UNSUBSCRIBE
 from openfang.sources.mcp.adapter import result_of
 from openfang.sources.mcp.errand import ClientErrand, PlainErrand
-from openfang.sources.mcp.onward import passed_on, trace_of
+from openfang.sources.mcp.onward import passed_on
 from openfang.sources.mcp.operations import operation_result
 from openfang.sources.mcp.questions import offered_by
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted
     from openfang.core.results import Result
+    from openfang.sources.hops import Hop, Hops
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.relay import Relay
     from openfang.sources.mcp.spec import ServerSpec
@@ -41,6 +42,7 @@ class Calls:
     relay: Relay
     turns: Turns
     watches: Watches
+    hops: Hops
 
     def make(self, admitted: Admitted, ready: Ready) -> Awaitable[Result]:
         """Make one, when it is its client's turn, over the connection that is there then."""
@@ -78,21 +80,27 @@ class Calls:
     async def _made(self, connection: Connection, errand: PlainErrand) -> Result:
         """Wait for the answer for as long as the server lets us know that it works on it."""
         tool, client = errand.admitted.tool, errand.admitted.client
+        hop = self.hops.depart(errand.admitted)
         try:
             with errand.patience:
                 if client is not None and client.level:
                     await connection.hear(client.level)
-                answer = await self._asked(connection, errand)
+                answer = await self._asked(connection, errand, hop)
+            result = operation_result(tool.name, answer) if tool.operation else result_of(answer)
+            result = hop.back(result, result.meta)
         except TimeoutError:
             raise self._late(errand.admitted) from None
-        result = operation_result(tool.name, answer) if tool.operation else result_of(answer)
+        finally:
+            hop.end()
         self.relay.alive()
         return result
 
-    def _asked(self, connection: Connection, errand: PlainErrand) -> Awaitable[Mapping[str, Any]]:
+    def _asked(
+        self, connection: Connection, errand: PlainErrand, hop: Hop
+    ) -> Awaitable[Mapping[str, Any]]:
         """Ask for what the call is of: a tool, or what else the server can be asked."""
         tool, call = errand.admitted.tool, errand.admitted.call
-        meta = self._meta(connection, errand.admitted)
+        meta = self._meta(connection, errand.admitted, hop)
         if not tool.operation:
             return connection.call(tool.name, call.arguments, meta=meta, errand=errand)
         if tool.name == SUBSCRIBE:
@@ -101,10 +109,10 @@ class Calls:
             return self.watches.unsubscribe(connection, call.arguments["uri"], call.caller.id)
         return connection.ask(tool.name, {**call.arguments, "_meta": meta}, errand=errand)
 
-    def _meta(self, connection: Connection, admitted: Admitted) -> dict[str, Any]:
+    def _meta(self, connection: Connection, admitted: Admitted, hop: Hop) -> dict[str, Any]:
         """Say whose call it is a part of; and in the modern era, what its client can be asked."""
         call, client = admitted.call, admitted.client
-        meta = trace_of(call.chain)
+        meta = hop.words()
         if call.meta and (further := passed_on(call.meta)):
             meta = {**self.relay.clean(further), **meta}
         if client is not None and connection.era == "modern":

@@ -1,4 +1,4 @@
-"""What a request says besides its arguments: the trace, and what its caller wants to be known."""
+"""What a request says besides its arguments: what its caller wants to be known."""
 
 from __future__ import annotations
 
@@ -7,31 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from openfang.protocols.hops.words import STARRY, TRACE
 from openfang.protocols.mcp.meta import PROGRESS_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.core.trace import Chain
-
-_STARRY: Final = "X-OpenStarry-Trace-ID"
 _MOST_BYTES: Final = 16_384
 # Said anew on every hop, or meant for us.
 _OURS: Final = frozenset(
-    name.lower() for name in (PROGRESS_TOKEN, "traceparent", "tracestate", "baggage", _STARRY)
+    name.lower() for name in (PROGRESS_TOKEN, TRACE, "tracestate", "baggage", STARRY)
 )
 _RESERVED: Final = re.compile(r"(?:[^/]*\.)?(?:modelcontextprotocol|mcp|openfang)(?:\.[^/]*)?/")
 _CREDENTIAL: Final = re.compile(
     r"authori[sz]|authenti|token|secret|passw|credential|cookie|bearer|api[-_]?key|private[-_]?key",
     re.IGNORECASE,
 )
-
-
-def trace_of(chain: Chain) -> dict[str, Any]:
-    """Write the trace."""
-    if chain.starry_id is None:
-        return {"traceparent": chain.traceparent}
-    return {"traceparent": chain.traceparent, _STARRY: chain.starry_id}
 
 
 def passed_on(meta: Mapping[str, Any]) -> dict[str, Any]:

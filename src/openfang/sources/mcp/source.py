@@ -17,6 +17,7 @@ from openfang.core.news import Updated
 from openfang.core.results import error_result
 from openfang.host.chatter import LONGEST_LINE, Chatter
 from openfang.protocols.mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BadAnswer, RpcError
+from openfang.sources.hops import Alone
 from openfang.sources.mcp.adapter import fault_result, tools_of
 from openfang.sources.mcp.calls import Calls
 from openfang.sources.mcp.errand import MESSAGE
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
     from openfang.core.tools import Tool
     from openfang.registry.rules import Rules
+    from openfang.sources.hops import Hops
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.spec import ServerSpec
 
@@ -79,6 +81,7 @@ class Surroundings:
     client_known: Callable[[str], None] = _nothing
     news: Callable[[News], None] = _nothing
     pace: Pace = field(default_factory=Pace)
+    hops: Hops = field(default_factory=Alone)
 
 
 class McpSource(Keeper):
@@ -105,7 +108,7 @@ class McpSource(Keeper):
             alive=self._alive,
             said=self._said,
         )
-        self._calls = Calls(spec, relay, self._turns, self._watches)
+        self._calls = Calls(spec, relay, self._turns, self._watches, around.hops)
 
     @property
     def fault(self) -> str:

@@ -1,0 +1,114 @@
+"""Whom this node believes: another node's key, fetched from where it is public, and written down."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import orjson
+
+from openfang.app.home.editing import Editing
+from openfang.app.nodes.book import fingerprint, key_bytes
+from openfang.config.edit import with_node, without_node
+from openfang.config.load import FILE, load
+from openfang.core.errors import NotFound, SourceFailed
+from openfang.edges.a2a.places import KEYS
+from openfang.host.secrets import MasterKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from openfang.config.show import Plain
+
+_SECONDS: Final = 10.0
+_LARGEST: Final = 65_536
+_OK: Final = 200
+_KEY_BYTES: Final = 32
+
+
+async def fetch_key(url: str, *, allow_private: bool) -> bytes:
+    """Get the key that the node at an address signs with, as it publishes it."""
+    from openfang.host.http import HttpClient, Request  # noqa: PLC0415 - aiohttp takes 0.4 s
+
+    address = f"{url.rstrip('/')}{KEYS}"
+    async with HttpClient() as http:
+        answer = await http.fetch(
+            Request(
+                url=address,
+                allow_hosts=("*",),
+                headers={"Accept": "application/json"},
+                limit=_LARGEST,
+                timeout=_SECONDS,
+                allow_private=allow_private,
+            )
+        )
+    key = _key_in(answer.body) if answer.status == _OK else None
+    if key is None:
+        raise SourceFailed(
+            f"{address} answered with status {answer.status}, and with no Ed25519 key.",
+            way_out="is that a node of yours, and of this version?",
+        )
+    return key
+
+
+def _key_in(body: bytes) -> bytes | None:
+    try:
+        found: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    match found:
+        case {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": str(written)}, *_]}:
+            key = _decoded(written)
+            return key if key is not None and len(key) == _KEY_BYTES else None
+        case _:
+            return None
+
+
+def _decoded(written: str) -> bytes | None:
+    try:
+        return key_bytes(written)
+    except ValueError:
+        return None
+
+
+def entry_of(name: str, url: str, key: bytes, **more: Plain) -> dict[str, Plain]:
+    """Write a node as the configuration has it; what is not said is left out."""
+    written = urlsafe_b64encode(key).decode().rstrip("=")
+    entry = {"name": name, "url": url, "public_key": written}
+    return {**entry, **{name: value for name, value in more.items() if value}}
+
+
+def trusted(home: Path, environ: Mapping[str, str], entry: Mapping[str, Plain]) -> None:
+    """Write a node down, in the place of the one of its name; a daemon hears of it by itself."""
+    editing = Editing(home, environ)
+    editing.commit(editing.prepare(home / FILE, lambda text: with_node(text, entry)))
+
+
+def trusted_no_longer(home: Path, environ: Mapping[str, str], name: str) -> None:
+    """Take a node out."""
+    if name not in {one["name"] for one in listed(home, environ)}:
+        raise NotFound(f"No node {name} is configured.", way_out="openfang nodes list")
+    editing = Editing(home, environ)
+    editing.commit(editing.prepare(home / FILE, lambda text: without_node(text, name)))
+
+
+def own_fingerprint(home: Path, environ: Mapping[str, str]) -> str:
+    """Give the fingerprint of the key that this node signs with."""
+    master = MasterKey.open(home, keyring=load(home, environ).secrets.keyring)
+    return fingerprint(master.signing_key().public_key().public_bytes_raw())
+
+
+def listed(home: Path, environ: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Say who is believed, by name."""
+    nodes = sorted(load(home, environ).nodes, key=lambda one: one.name)
+    return [
+        {
+            "name": one.name,
+            "url": one.url,
+            "fingerprint": fingerprint(key_bytes(one.public_key)),
+            "allow_private": one.allow_private,
+            "comes_as": one.comes_as,
+        }
+        for one in nodes
+    ]

@@ -1,0 +1,108 @@
+"""`openfang nodes trust|list|remove`: other nodes of ours, whose signatures are believed."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from cyclopts import Parameter
+
+from openfang.app.nodes.book import fingerprint
+from openfang.app.nodes.trusting import (
+    entry_of,
+    fetch_key,
+    listed,
+    own_fingerprint,
+    trusted,
+    trusted_no_longer,
+)
+from openfang.cli.errors import REFUSED, Usage
+from openfang.cli.options import Json
+from openfang.cli.output import note, print_json, say, table
+from openfang.cli.session import run_async
+from openfang.config.home import find_home
+
+_YES = frozenset({"y", "yes"})
+_SHORTEST = 16
+
+
+def trust(  # noqa: PLR0913 - each is an option
+    url: str,
+    /,
+    *,
+    name: Annotated[str, Parameter(help="What it is called here; else its host.")] = "",
+    comes_as: Annotated[str, Parameter(help="The name of the key it calls this node with.")] = "",
+    allow_private: Annotated[
+        bool, Parameter(help="Its address is a loopback or private one.", negative=())
+    ] = False,
+    fingerprint_: Annotated[
+        str, Parameter(name="--fingerprint", help="The fingerprint that its key must have.")
+    ] = "",
+    yes: Annotated[bool, Parameter(help="Do not ask; needs --fingerprint.", negative=())] = False,
+    as_json: Json = False,
+) -> int:
+    """Believe another node: fetch its key, show the fingerprint, and write it down.
+
+    For example `openfang nodes trust https://node.example`.
+
+    Compare the fingerprint with what `openfang nodes list` shows there as its own.
+
+    Args:
+        url: The address under which the node is reached.
+    """
+    if yes and len(fingerprint_) < _SHORTEST:
+        raise Usage("--yes needs --fingerprint: somebody must have compared the key.")
+    home = find_home(os.environ)
+    key = run_async(lambda: fetch_key(url, allow_private=allow_private))
+    found, called = fingerprint(key), name or (urlsplit(url).hostname or "node").replace(".", "-")
+    wanted = fingerprint_.lower().replace(":", "")
+    if wanted and not (len(wanted) >= _SHORTEST and found.startswith(wanted)):
+        note(f"{url} has the key {found}, not {fingerprint_}: nothing was changed.")
+        return REFUSED
+    if not yes and not _agreed(called, url, found):
+        note("Nothing was changed.")
+        return REFUSED
+    entry = entry_of(called, url, key, allow_private=allow_private, comes_as=comes_as)
+    trusted(home, os.environ, entry)
+    if as_json:
+        print_json({**entry, "fingerprint": found})
+    else:
+        say(f"{called} is believed from now on: {found}")
+    return 0
+
+
+def _agreed(name: str, url: str, found: str) -> bool:
+    say(f"{name} at {url} signs with the key")
+    say(f"  {found}")
+    try:
+        answer = input("Believe what it signs? [y/N] ")
+    except EOFError:
+        say()
+        return False
+    return answer.strip().lower() in _YES
+
+
+def list_nodes(*, as_json: Json = False) -> None:
+    """List the nodes that are believed, with the fingerprints of their keys and of our own."""
+    home = find_home(os.environ)
+    found, own = listed(home, os.environ), own_fingerprint(home, os.environ)
+    if as_json:
+        print_json({"this": own, "nodes": found})
+        return
+    note(f"This node signs with {own}")
+    rows = [(one["name"], one["url"], one["fingerprint"], one["comes_as"] or "") for one in found]
+    if rows:
+        table(("name", "url", "fingerprint", "comes as"), rows)
+    else:
+        note("No other node is believed: openfang nodes trust URL")
+
+
+def remove(name: str, /) -> None:
+    """Believe a node no longer.
+
+    Args:
+        name: What it is called here.
+    """
+    trusted_no_longer(find_home(os.environ), os.environ, name)
+    say(f"{name} is believed no longer.")
