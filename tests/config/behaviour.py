@@ -23,12 +23,20 @@ OAUTH = "tests/sources/mcp/test_oauth.py::"
 MODELS = "tests/agents/models/test_providers.py::"
 TOPICS = frozenset(
     {
-        "nodes",
         "webhook",
     }
 )
 
+RINGS = "tests/peers/rings/test_rings.py::"
+_NODE_KEYS = {
+    "name": f"{RINGS}test_a_chain_goes_over_three_nodes_signed",
+    "url": f"{RINGS}test_a_chain_goes_over_three_nodes_signed",
+    "public_key": f"{RINGS}test_a_foreign_peer_that_comes_back_is_counted_whatever_it_says",
+    "allow_private": "tests/cli/test_nodes.py::test_a_private_address_is_fetched_from_only_if_it_is_said",
+    "comes_as": "tests/app/nodes/test_hops.py::test_a_signature_holds_with_the_key_that_the_node_comes_in_with",
+}
 _SERVER_KEYS = {
+    "comes_as": "tests/app/nodes/test_hops.py::test_whoever_is_called_is_known_by_the_key_they_come_in_with",
     "name": f"{SOURCE}test_a_server_of_the_configuration_is_a_source_of_tools",
     "transport.type": f"{SERVERS}test_an_address_is_reached_with_its_headers",
     "transport.command": f"{SOURCE}test_the_example_server_answers",
@@ -145,7 +153,7 @@ BEHAVIOUR: dict[str, str] = {
     "a2a.push.allow_private": "tests/app/a2a/test_push.py::test_the_inside_is_no_target_unless_the_operator_says_so",
     "a2a.max_tasks": "tests/faults/test_tasks_bounds.py::test_the_oldest_finished_task_goes_first_and_one_that_is_under_way_never",
     **{f"a2a.{key}": f"tests/edges/a2a/test_edge.py::{one}" for key, one in _A2A_SERVED.items()},
-    **{f"nodes[].{key}": f"{NODES}{test}" for key, test in _NODE_KEYS.items()},
+    **{f"nodes[].{key}": test for key, test in _NODE_KEYS.items()},
     "limits.cells_per_minute": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.burst": f"{SETTINGS}test_limits_set_rate_burst_and_the_cost_of_a_call",
     "limits.costs.message": f"{API}test_rate.py::test_the_operator_sets_what_each_kind_of_request_costs",

@@ -67,7 +67,7 @@ def test_a_chain_goes_over_three_nodes_signed(nodes: Town, first: str, second: s
     assert event["event"] == "EXEC:TOOL_CALL"
     assert (event["payload"]["peer"], event["payload"]["depth"]) == ("b", 5)
     assert event["payload"]["tool"] == "agent:assistant"
-    assert of_agent(nodes["b"], "tool_invocation_end")[-1]["labels"] == []
+    assert of_agent(nodes["b"], "tool_invocation_end")[-1]["labels"] == ["user_input"]
 
 
 @pytest.mark.parametrize(("there", "back"), list(product(WAYS, WAYS)))
@@ -175,3 +175,16 @@ def test_who_says_to_act_in_a_chain_and_cannot_prove_it_is_not_trusted(
     first = how is lowered  # it says that it is the first, which anybody may
     expected = ["user_input"] if first else ["untrusted_agent", "user_input"]
     assert starts(nodes["a"])[-1]["labels"] == expected
+
+
+@pytest.mark.requirement("C8.5")
+def test_an_edge_that_trips_again_and_again_is_closed_for_a_while(nodes: Town) -> None:
+    a = nodes["a"]
+    file = a.home.path / "config.toml"
+    file.write_text(file.read_text().replace("breaker_secs = 0.01", "breaker_secs = 30"))
+    assert a.node.ask("POST", "/api/config/reload").status == 200
+    answers = [cut(a, "mcp:b mcp:a hello") for _ in range(4)]
+    assert all(WAITING in answer for answer in answers)
+    rules = [one["rule"] for one in a.events("policy_violation")][-4:]
+    assert rules == ["reentry", "reentry", "reentry", "recursion_breaker"]
+    assert nodes["a"].tell("mcp:b hello") == "mcp:b > I say hello"
