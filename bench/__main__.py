@@ -15,6 +15,7 @@ import anyio
 from bench import (
     a2a,
     agents,
+    chains,
     cli,
     code_agents,
     completions,
@@ -33,7 +34,7 @@ from bench import (
 
 PARTS = (
     *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules", "rules"),
-    *("daemon", "serving", "a2a", "openai", "cli"),
+    *("daemon", "serving", "a2a", "chains", "openai", "cli"),
 )
 
 
@@ -52,6 +53,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,
+        "chains": chains,
         "openai": completions,
         "lasting": lasting,
     }

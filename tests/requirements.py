@@ -229,7 +229,7 @@ REQUIREMENTS = (
         "loopback and private ranges, never the metadata addresses. The same switch, "
         "default false, stands in `[[a2a.external_agents]]`, `[[nodes]]`, `[a2a.push]`, "
         "`[approvals.webhook]` and `[tools.web_fetch]`.",
-        open="the switch of nodes and the webhook",
+        open="the switch of the webhook",
     ),
     Requirement(
         "C3.10",
@@ -547,13 +547,11 @@ REQUIREMENTS = (
         "A peer can raise the depth, never lower it: between our own nodes the chain is "
         "signed; a peer that drops the context while our call to it is in flight inherits"
         " that call's chain.",
-        open="signed chains between nodes",
     ),
     Requirement(
         "C8.5",
         "Repeated trips open a breaker for that edge for 30 s. Each call taken from a "
         "peer is published as the event `EXEC:TOOL_CALL`.",
-        open="the event of a peer's call",
     ),
     Requirement(
         "C9.1",
@@ -584,8 +582,6 @@ REQUIREMENTS = (
         "Labels cross hops in `_meta` and A2A metadata (the vocabulary of the open "
         "proposal SEP-1913), signed between our own nodes; a peer may add labels, never "
         "remove them; unsigned means untrusted.",
-        open="labels across hops",
-        later=True,
     ),
     Requirement(
         "C9.5",

@@ -150,6 +150,7 @@ BEHAVIOUR: dict[str, str] = {
         f"a2a.external_agents[].{key}": f"tests/app/a2a/test_peers.py::{one}"
         for key, one in _PEER_KEYS.items()
     },
+    "a2a.external_agents[].comes_as": "tests/app/nodes/test_hops.py::test_whoever_is_called_is_known_by_the_key_they_come_in_with",
     "a2a.push.allow_private": "tests/app/a2a/test_push.py::test_the_inside_is_no_target_unless_the_operator_says_so",
     "a2a.max_tasks": "tests/faults/test_tasks_bounds.py::test_the_oldest_finished_task_goes_first_and_one_that_is_under_way_never",
     **{f"a2a.{key}": f"tests/edges/a2a/test_edge.py::{one}" for key, one in _A2A_SERVED.items()},

@@ -27,7 +27,7 @@ _YES = frozenset({"y", "yes"})
 _SHORTEST = 16
 
 
-def trust(  # noqa: PLR0913 - each is an option
+def trust(
     url: str,
     /,
     *,

@@ -8,6 +8,8 @@ from typing import Final
 
 EVENT_TYPE: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 EVENT_GLOB: Final = r"^[A-Za-z0-9*?][A-Za-z0-9._:/*?-]{0,127}$"
+PEER_CALL: Final = "EXEC:TOOL_CALL"
+"""The type of the event that a call of a peer's is."""
 CONDITION: Final = "event:"
 """How a condition of a manifest begins that waits for events."""
 USUAL_MESSAGE: Final = "{event_type}: {payload}"

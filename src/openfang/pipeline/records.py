@@ -14,7 +14,6 @@ from openfang.core.calls import Role
 from openfang.core.errors import UnknownTool
 from openfang.core.events import (
     EVENT_PUBLISHED,
-    PEER_CALL,
     POLICY_DECISION,
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
@@ -23,6 +22,7 @@ from openfang.core.events import (
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome
+from openfang.core.triggers import PEER_CALL
 from openfang.storage.writer import Line
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ class Foreign:
 
     url: str
     heard: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    answer: Callable[[dict[str, Any]], str] = lambda metadata: "nothing"
+    answer: Callable[[dict[str, Any]], str] = lambda _: "nothing"
 
     def asks(
         self, address: tuple[str, int], key: str, metadata: dict[str, Any], headers: dict[str, str]

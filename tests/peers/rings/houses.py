@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 NAMES: Final = ("a", "b", "c")
 AGENT: Final = "assistant"
 AGENT_TOOL: Final = f"openfang_agent_{AGENT}"
-CONFIG: Final = f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "{AGENT}"\n[guard]\nbreaker_secs = 0.01\n'
+CONFIG: Final = (
+    f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "{AGENT}"\n[guard]\nbreaker_secs = 0.01\n'
+)
 NODE: Final = """
 [[nodes]]
 name = "{name}"
@@ -41,10 +43,13 @@ allow_private = true
 
 [[mcp_servers]]
 name = "{name}"
-transport = {{ type = "http", url = "{url}/mcp", headers = {{ Authorization = "Bearer {secret}" }} }}
 allow_private = true
 trust = "high"
 risk = "LOW"
+[mcp_servers.transport]
+type = "http"
+url = "{url}/mcp"
+headers = {{ Authorization = "Bearer {secret}" }}
 """
 PEER: Final = """
 [[a2a.external_agents]]
@@ -125,13 +130,22 @@ class Town:
     def __getitem__(self, name: str) -> House:
         return self.houses[name]
 
-    def token(self, issuer: str, audience: str, *, by: Ed25519PrivateKey | None = None, **claims: Any) -> str:
+    def token(
+        self, issuer: str, audience: str, *, by: Ed25519PrivateKey | None = None, **claims: Any
+    ) -> str:
         """Sign a chain as a node would, or as somebody else who says to be that node."""
         now = time.time_ns() // 1_000_000
         said = {
-            **{"depth": 1, "ancestors": [], "iat": now, "exp": now + LIFE_MS},
-            **{"iss": fingerprint(self[issuer].public), "aud": fingerprint(self[audience].public)},
-            **{"nonce": random_hex(16), "trace": random_hex(16), "starry": None, **claims},
+            "depth": 1,
+            "ancestors": [],
+            "iat": now,
+            "exp": now + LIFE_MS,
+            "iss": fingerprint(self[issuer].public),
+            "aud": fingerprint(self[audience].public),
+            "nonce": random_hex(16),
+            "trace": random_hex(16),
+            "starry": None,
+            **claims,
         }
         return sealed(ASKS, said, (by or self[issuer].key).sign)
 

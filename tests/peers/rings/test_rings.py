@@ -1,4 +1,4 @@
-"""Rings of calls through three nodes of ours and one foreign peer, over MCP and A2A: each is cut."""
+"""Rings of calls over three nodes of ours and a foreign peer, MCP and A2A mixed: each is cut."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ def test_a_ring_of_two_nodes_is_cut_where_it_closes(nodes: Town, there: str, bac
 
 
 @pytest.mark.parametrize("ways", list(product(WAYS, WAYS, WAYS)))
-def test_a_ring_of_three_nodes_is_cut_before_it_closes(
-    nodes: Town, ways: tuple[str, ...]
-) -> None:
+def test_a_ring_of_three_nodes_is_cut_before_it_closes(nodes: Town, ways: tuple[str, ...]) -> None:
     before = len(nodes["c"].events("policy_violation"))
     first, second, third = ways
     answer = cut(nodes["a"], f"{first}:b {second}:c {third}:a hello")
@@ -96,9 +94,7 @@ def test_a_ring_of_three_nodes_is_cut_before_it_closes(
 
 def answers(town: Town, metadata: dict[str, Any], headers: dict[str, str]) -> Callable[..., str]:
     address = town["a"].node.address
-    return lambda told: town.foreign.asks(
-        address, town.keys["a"], {**metadata, "heard": ""}, headers
-    )
+    return lambda _: town.foreign.asks(address, town.keys["a"], metadata, headers)
 
 
 def lowered(town: Town) -> tuple[dict[str, Any], dict[str, str]]:

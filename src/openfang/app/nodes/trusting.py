@@ -1,9 +1,9 @@
-"""Whom this node believes: another node's key, fetched from where it is public, and written down."""
+"""Whom this node believes: another node's key, fetched where it is public, and written down."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
