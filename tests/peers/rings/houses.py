@@ -106,7 +106,7 @@ class House:
 
     def tell(self, message: str, session: str = "") -> str:
         """Talk to its agent, each time anew: what came from abroad taints a conversation."""
-        said = {"message": message, "session": session or random_hex(6)}
+        said: dict[str, Any] = {"message": message, "session": session or random_hex(6)}
         answer = self.node.ask("POST", f"/api/agents/{AGENT}/message", said)
         assert answer.status == 200, answer.body
         return answer.json["response"]

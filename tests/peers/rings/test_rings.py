@@ -92,7 +92,9 @@ def test_a_ring_of_three_nodes_is_cut_before_it_closes(nodes: Town, ways: tuple[
     assert [one["rule"] for one in refused] == ["recursion_limit"]
 
 
-def answers(town: Town, metadata: dict[str, Any], headers: dict[str, str]) -> Callable[..., str]:
+def answers(
+    town: Town, metadata: dict[str, Any], headers: dict[str, str]
+) -> Callable[[dict[str, Any]], str]:
     address = town["a"].node.address
     return lambda _: town.foreign.asks(address, town.keys["a"], metadata, headers)
 

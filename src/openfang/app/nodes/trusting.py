@@ -58,7 +58,7 @@ def _key_in(body: bytes) -> bytes | None:
     except orjson.JSONDecodeError:
         return None
     match found:
-        case {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": str(written)}, *_]}:
+        case {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": str(written)}]}:
             key = _decoded(written)
             return key if key is not None and len(key) == _KEY_BYTES else None
         case _:
