@@ -184,5 +184,5 @@ def test_an_edge_that_trips_again_and_again_is_closed_for_a_while(nodes: Town) -
     answers = [cut(a, "mcp:b mcp:a hello") for _ in range(4)]
     assert all(WAITING in answer for answer in answers)
     rules = [one["rule"] for one in a.events("policy_violation")][-4:]
-    assert rules == ["reentry", "reentry", "reentry", "recursion_breaker"]
+    assert (rules[0], rules[-1]) == ("reentry", "recursion_breaker")
     assert nodes["a"].tell("mcp:b hello") == "mcp:b > I say hello"
