@@ -22,7 +22,7 @@ from openfang.core.labels import Labels
 from openfang.core.usage import Entry, Payer, Spending
 from openfang.storage.database import open_home
 from openfang.storage.processes import Process
-from openfang.storage.writer import Writer
+from openfang.storage.writer import Unit, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -49,6 +49,11 @@ def opened(folder: Path) -> Generator[StoredSessions]:
         database.close()
 
 
+async def begin_call(sessions: StoredSessions, run: str, wish: Wish) -> None:
+    """Keep that a call is made, as the unit in which it begins does."""
+    await sessions.writer.write(Unit(statements=sessions.begun(run, wish)))
+
+
 async def half_a_run(sessions: StoredSessions, *, run: str = "r1", name: str = "default") -> str:
     """Read one file, begin to write another, and get no further."""
     talk = await sessions.open("assistant", "key:me", name, most=20)
@@ -57,10 +62,10 @@ async def half_a_run(sessions: StoredSessions, *, run: str = "r1", name: str = "
     payer = Payer(run=run, chain="c", agent="assistant", purse="assistant", caller="key:me")
     wanted = Message(speaker=Speaker.AGENT, wishes=WISHES)
     await sessions.said(talk.id, run, wanted, Entry(payer=payer, spending=COST))
-    await sessions.begun(run, WISHES[0])
+    await begin_call(sessions, run, WISHES[0])
     done = Message(speaker=Speaker.TOOL, text="one", answers="w1")
     await sessions.said(talk.id, run, done)
-    await sessions.begun(run, WISHES[1])
+    await begin_call(sessions, run, WISHES[1])
     return talk.id
 
 

@@ -80,13 +80,9 @@ class Memory:
     """A journal that can be looked at."""
 
     turns: list[Message] = field(default_factory=list[Message])
-    begins: list[str] = field(default_factory=list[str])
 
     async def said(self, message: Message) -> None:
         self.turns.append(message)
-
-    async def begun(self, wish: Wish) -> None:
-        self.begins.append(wish.id)
 
 
 def _wish(number: int, tool: str = "file_read") -> Wanted:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from tests.agents.killed_run import begin_call
 from tests.agents.test_node import ASSISTANT, node, put
 
 from openfang.agents.origin import read_origin, write_origin
@@ -66,7 +67,7 @@ async def test_what_was_begun_and_may_not_be_repeated_is_not_and_the_rest_is(
             wanted = Message(speaker=Speaker.AGENT, wishes=(read, time))
             await sessions.begin(opened.id, run, asked, none)
             await sessions.said(opened.id, run, wanted)
-            await sessions.begun(run, read)
+            await begin_call(sessions, run, read)
             before = interrupted(app, opened.id, run, [asked, wanted], begun=frozenset({"w1"}))
             await agents.resuming.resume(before)
             after = await sessions.open("assistant", app.caller.id, "default", most=20)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio import to_thread
-from tests.agents.killed_run import WISHES, half_a_run, opened
+from tests.agents.killed_run import WISHES, begin_call, half_a_run, opened
 
 from openfang.agents.history import resumed, unanswered
 from openfang.core.agents import Ended, Ending, Message, Speaker, Wish
@@ -147,7 +147,7 @@ async def test_a_call_is_begun_until_its_result_is_kept(sessions: StoredSessions
     session = await half_a_run(sessions)
     runs = AgentRunStore(sessions.database)
     assert runs.begun("r1") == {"w2"}
-    await sessions.begun("r1", WISHES[1])
+    await begin_call(sessions, "r1", WISHES[1])
     await sessions.said(session, "r1", Message(speaker=Speaker.TOOL, answers="w2"))
     assert runs.begun("r1") == frozenset()
 

@@ -13,7 +13,7 @@ from anyio import to_thread
 from openfang.app.auth.identify import identify
 from openfang.core.errors import CallTimedOut, GuardTripped, OpenFangError, Parked, PolicyViolation
 from openfang.core.ids import Kind
-from openfang.core.keys import Scope
+from openfang.core.keys import Scope, Way
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
 from openfang.core.trace import read_chain
@@ -213,7 +213,7 @@ async def test_a_question_is_open_for_as_long_as_the_timeout_says(tmp_path: Path
         assert not app.parts.approvals.store.pending(clock.time_ns())
         with pytest.raises(OpenFangError):
             await app.parts.approvals.answer(
-                question.id, approve=True, by=app.caller, scope=Scope.ONCE
+                question.id, approve=True, by=app.caller.id, via=Way.API, scope=Scope.ONCE
             )
 
 

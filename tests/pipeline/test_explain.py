@@ -8,6 +8,7 @@ import pytest
 
 from openfang.core.errors import Parked
 from openfang.core.ids import Kind
+from openfang.core.keys import Way
 from openfang.core.tools import Risk
 from openfang.pipeline.explain import explain
 from openfang.testing import OpenApp, TableSource, open_test_app
@@ -76,7 +77,7 @@ async def test_what_a_person_has_said_is_the_last_word(
     question = parked.value.question_id
     meanwhile = await explained(app, "acts")
     assert (meanwhile.outcome, approval(meanwhile).code) == ("ask", "pending")
-    await app.parts.approvals.answer(question, approve=approve, by=app.caller)
+    await app.parts.approvals.answer(question, approve=approve, by=app.caller.id, via=Way.API)
     after = await explained(app, "acts")
     last = approval(after)
     assert (after.outcome, last.gate, last.verdict, last.code) == (

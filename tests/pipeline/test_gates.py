@@ -11,7 +11,7 @@ from openfang.app.admin import Admin
 from openfang.core.calls import Mode, Role
 from openfang.core.errors import AuditUnavailable, GuardTripped, Parked, PolicyViolation
 from openfang.core.ids import Kind
-from openfang.core.keys import AdminToken, Key, Scope
+from openfang.core.keys import AdminToken, Key, Scope, Way
 from openfang.core.tools import Risk, Trust
 from openfang.pipeline.explain import explain
 from openfang.policy.context import NO_WISH, Wish
@@ -97,7 +97,9 @@ async def said_to(app: OpenApp, call: Call) -> tuple[str, str, str]:
 async def answer(
     app: OpenApp, question: str, *, approve: bool = True, scope: Scope = Scope.ONCE
 ) -> None:
-    await app.parts.approvals.answer(question, approve=approve, by=app.caller, scope=scope)
+    await app.parts.approvals.answer(
+        question, approve=approve, by=app.caller.id, via=Way.API, scope=scope
+    )
 
 
 def refusal_in(explained: Explanation) -> Verdict:

@@ -29,6 +29,7 @@ class Person:
     key: str = "me"
     connection: str = "mine"
     level: str = ""
+    has_person: bool = True
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     heard: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     meanwhile: Callable[[], object] = field(default=lambda: None)

@@ -12,7 +12,7 @@ from openfang.app.admin import Admin
 from openfang.core.calls import Caller
 from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
 from openfang.core.ids import Kind
-from openfang.core.keys import Answer, Key, Question, Scope
+from openfang.core.keys import Answer, Key, Question, Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink, Trust
@@ -55,7 +55,9 @@ async def parked(app: OpenApp, **fields: Any) -> str:
 
 
 async def answer(app: OpenApp, question: str, *, approve: bool, scope: Scope = Scope.ONCE) -> None:
-    await app.parts.approvals.answer(question, approve=approve, by=app.caller, scope=scope)
+    await app.parts.approvals.answer(
+        question, approve=approve, by=app.caller.id, via=Way.API, scope=scope
+    )
 
 
 async def test_the_identical_call_uses_an_approval_once(app: OpenApp, source: TableSource) -> None:

@@ -13,6 +13,7 @@ from tests.policy.test_approvals import TOOL, answer, done
 from openfang.core.calls import Caller, Role
 from openfang.core.errors import CallRefused, GuardTripped, Parked
 from openfang.core.ids import Kind
+from openfang.core.keys import Way
 from openfang.core.tools import Risk
 from openfang.testing import OpenApp, TableSource, open_test_app
 
@@ -76,9 +77,9 @@ async def test_the_answer_wakes_who_waits_and_nobody_reads_the_arguments_meanwhi
     async with waiting(app, app.caller) as ended:
         (question,) = app.parts.approvals.store.pending(0)
         with asked(app) as reads, anyio.fail_after(5):
-            # Longer than a look at the state takes to come round.
+            # Longer than a look at what others answered takes to come round.
             await anyio.sleep(1.2)
-            assert {sql.split("WHERE")[0] for sql in reads} == {"SELECT state FROM approvals "}
+            assert {sql.split("WHERE")[0] for sql in reads} == {"SELECT id FROM approvals "}
             assert len(reads) <= 2
             await answer(app, question.id, approve=True)
             while not ended:
@@ -90,7 +91,7 @@ async def test_what_another_process_answered_is_seen_too(app: OpenApp) -> None:
     elsewhere = replace(app.parts.approvals)
     async with waiting(app, app.caller) as ended:
         (question,) = elsewhere.store.pending(0)
-        await elsewhere.answer(question.id, approve=False, by=app.caller)
+        await elsewhere.answer(question.id, approve=False, by=app.caller.id, via=Way.API)
     assert ended == ["policy_violation"]
 
 
@@ -100,25 +101,25 @@ async def test_of_one_caller_only_so_many_wait_and_the_next_asks_nothing(app: Op
         with pytest.raises(GuardTripped) as caught:
             await app.invoke(app.make(TOOL, {"to": "more"}, patience=60.0, caller=busy))
         assert caught.value.rule == "too_many_waiting"
-        assert approvals.store.count_pending(0) == approvals.waiting == 20
+        assert approvals.store.count_pending(0) == len(approvals.waits) == 20
         with pytest.raises(Parked):
             await app.invoke(app.make(TOOL, {"to": "more"}, caller=busy))
         async with waiting(app, caller(app, "other")):
             for question in approvals.store.pending(0):
                 await answer(app, question.id, approve=False)
     assert ended == ["policy_violation"] * 20
-    assert approvals.waiting == 0
+    assert len(approvals.waits) == 0
 
 
 async def test_of_all_only_so_many_wait_and_an_administrator_still_can(app: OpenApp) -> None:
     approvals = app.parts.approvals
-    approvals.most_waiting = 2
+    approvals.waits.most = 2
     async with waiting(app, caller(app, "one"), caller(app, "two")) as ended:
         late: list[str] = []
         await wait(app, late, caller(app, "three"))
         assert late == ["guard"]
         async with waiting(app, caller(app, "admin", Role.ADMIN)) as admins:
-            assert approvals.waiting == 3
+            assert len(approvals.waits) == 3
             approvals.end_waits()
     assert (ended, admins) == (["parked"] * 2, ["parked"])
 

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from openfang.core.calls import EVERYTHING, Caller, Grants
 from openfang.core.errors import InvalidArguments, Parked, PolicyViolation
-from openfang.core.keys import Scope
+from openfang.core.keys import Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.trace import read_chain
 from openfang.pipeline.explain import explain
@@ -150,7 +150,7 @@ class TestMemory:
             while not (pending := app.parts.approvals.store.pending(0)):
                 await anyio.lowlevel.checkpoint()
             await app.parts.approvals.answer(
-                pending[0].id, approve=True, by=app.caller, scope=Scope.ONCE
+                pending[0].id, approve=True, by=app.caller.id, via=Way.API, scope=Scope.ONCE
             )
 
         with anyio.fail_after(20):
@@ -284,7 +284,7 @@ async def shell(folder: Path, config: str = SHELL) -> AsyncGenerator[OpenApp]:
         with pytest.raises(Parked) as caught:
             await app.call("shell_exec", command="echo")
         await app.parts.approvals.answer(
-            caught.value.question_id, approve=True, by=app.caller, scope=Scope.RULE
+            caught.value.question_id, approve=True, by=app.caller.id, via=Way.API, scope=Scope.RULE
         )
         yield app
 

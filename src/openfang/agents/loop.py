@@ -55,10 +55,6 @@ class Journal(Protocol):
         """Keep one turn."""
         ...
 
-    async def begun(self, wish: Wish) -> None:
-        """Keep that a call is about to be made: after a crash it may have had its effect."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -307,7 +303,6 @@ class Run:
         """Make one call; a refusal is a result that says why."""
         if wish.unread:
             return self._not_made(wish)
-        await self.journal.begun(wish)
         receipt: Receipt | None = None
         try:
             result = await self.call(wish)

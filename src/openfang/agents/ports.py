@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from openfang.agents.spec import AgentSpec, Mind
     from openfang.core.agents import Ended, Message, Model, Usage, Wish
     from openfang.core.budgets import Reached
-    from openfang.core.calls import Admitted, Call, Caller
+    from openfang.core.calls import Admitted, Call, Caller, Statements
     from openfang.core.labels import Labels
     from openfang.core.progress import Listener
     from openfang.core.results import Result
@@ -87,8 +87,8 @@ class Sessions(Protocol):
         """Keep a turn of a run, and what was used up until then."""
         ...
 
-    async def begun(self, run: str, wish: Wish) -> None:
-        """Keep that a call of a run is about to be made."""
+    def begun(self, run: str, wish: Wish) -> Statements:
+        """Give what keeps that a call of a run is made, for the unit in which it begins."""
         ...
 
     async def reopen(self, interrupted: Interrupted, *, most: int) -> Conversation:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from glob import escape
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import UNBOUNDED, Grants
-from openfang.core.clients import ELICITATION
+from openfang.core.clients import ELICITATION, shows_forms
 from openfang.core.errors import CallRefused, SourceFailed
 from openfang.core.ids import Kind, tool_id
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
 
 _ANSWER: Final = "answer"
-_FORM: Final = "form"
-_MODES: Final = frozenset({_FORM, "url"})
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {_ANSWER: {"type": "string", "title": "Answer"}},
@@ -31,22 +29,13 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 def askable(admitted: Admitted, agent: str) -> Attended:
     """Give whom the agent can ask; who shows no forms cannot be."""
     client = admitted.client
-    if client is None or not _shows_forms(client.capabilities):
+    if client is None or not shows_forms(client.capabilities):
         raise CallRefused(
             f"The agent {agent} has a question, and nobody can be asked over this connection.",
             rule="nobody_to_ask",
             way_out="say all that it needs in the message",
         )
     return client
-
-
-def _shows_forms(capabilities: Mapping[str, Any]) -> bool:
-    """Whether it does; who names no way of asking means this one."""
-    offered: object = capabilities.get("elicitation")
-    if not isinstance(offered, dict):
-        return False
-    named = _MODES & cast("dict[str, Any]", offered).keys()
-    return _FORM in named or not named
 
 
 def question_call(parent: Call, agent: Caller, client: Attended, question: str) -> Call:

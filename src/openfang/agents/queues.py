@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from openfang.core.calls import Admitted
     from openfang.core.results import Result
+
+
+_BACK_SECONDS: Final = 0.5
 
 
 class Queues:
@@ -85,7 +88,16 @@ class Place:
             yield
         finally:
             self._lent -= 1
+            await self._take_back()
+
+    async def _take_back(self) -> None:
+        """Have it again; who is called off waits a moment for it, for it may go on all the same."""
+        try:
             await self.take()
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(_BACK_SECONDS, shield=True):
+                await self.take()
+            raise
 
 
 @dataclass(slots=True, eq=False)

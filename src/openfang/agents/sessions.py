@@ -22,6 +22,7 @@ from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
 from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
+from openfang.storage.approvals import ApprovalStore
 from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import gone
@@ -132,9 +133,9 @@ class StoredSessions:
             *ledger.add(entry, now),
         )
 
-    async def begun(self, run: str, wish: Wish) -> None:
-        """Keep that a call of a run is about to be made."""
-        await self._write(agent_runs.call(run, wish))
+    def begun(self, run: str, wish: Wish) -> tuple[Statement, ...]:
+        """Give what keeps that a call of a run is made, for the unit in which it begins."""
+        return (agent_runs.call(run, wish),)
 
     async def end(
         self,
@@ -236,7 +237,8 @@ class StoredSessions:
         turns = self._store.turns_of(run.session, run.id)
         if session is None or not turns:
             return None
-        over, used = _why_over(run, session, turns), LedgerStore(self.database).of_run(run.id).usage
+        waits = ApprovalStore(self.database).waits_in(run.id)
+        over, used = _why_over(run, session, turns, waits=waits), self._used(run.id)
         rest = _ending(run, over, used, self.now()) if over else ()
         try:
             unit = Unit(
@@ -262,6 +264,9 @@ class StoredSessions:
             task=run.task,
             used=used,
         )
+
+    def _used(self, run: str) -> Usage:
+        return LedgerStore(self.database).of_run(run).usage
 
     async def _insist(self, unit: Unit) -> None:
         """Write it as soon as that can be done: at a start others may be at it, too."""
@@ -291,14 +296,15 @@ _ANSWERED: Final = "it had answered"
 
 
 def _why_over(
-    run: RunUnderWay, session: SessionSummary, turns: Sequence[SessionTurn]
+    run: RunUnderWay, session: SessionSummary, turns: Sequence[SessionTurn], *, waits: bool
 ) -> str | None:
+    """Say why a run is over; one that waits for a person has taken no process along."""
     last = turns[-1]
     if last.message.speaker is Speaker.AGENT and not last.message.wishes:
         return _ANSWERED
     if last.seq != session.messages:
         return "the session went on without it"
-    if run.taken >= _MOST_TAKEN:
+    if run.taken >= _MOST_TAKEN and not waits:
         return f"{run.taken + 1} processes ended while they were at it"
     return None
 

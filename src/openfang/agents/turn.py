@@ -132,7 +132,7 @@ class Turn:
             system=mind.system,
             history=[*self.opened.history, *self.turns],
             tools=lambda: given.beside(self._offered()),
-            call=self.call,
+            call=partial(self.call, kept=True),
             journal=self,
             told=self._told,
             budget=self.spec.budget,
@@ -163,8 +163,12 @@ class Turn:
         """The agent as the one who calls: as it began and as it is now, whichever allows less."""
         return both(self.spec, self.agent.spec)
 
-    async def call(self, wish: Wish) -> Result:
-        """Make a call as the agent; what came before in the conversation taints it."""
+    async def call(self, wish: Wish, *, kept: bool = False) -> Result:
+        """Make a call as the agent; what came before in the conversation taints it.
+
+        `kept`: that it is made stands in the journal, from the moment on at which it is. One that
+        waits for a person was not made: who goes on with the run makes it.
+        """
         parent = self.admitted.call
         made = parent.child(wish.tool, wish.arguments, ancestor=self.spec.id)
         call = replace(
@@ -172,6 +176,7 @@ class Turn:
             run=self.run,
             labels=self.labels,
             sessions=(*parent.sessions, self.opened.id),
+            beside=self.around.sessions.begun(self.run, wish) if kept else (),
         )
         try:
             result = await self._counted(self.around.bind(self._caller, call))
@@ -209,10 +214,6 @@ class Turn:
         self.turns.append(message)
         if message.speaker is Speaker.AGENT:
             self._unsaid.clear()
-
-    async def begun(self, wish: Wish) -> None:
-        """Keep that a call is about to be made."""
-        await self.around.sessions.begun(self.run, wish)
 
     async def end(self, ended: Ended, why: str = "") -> None:
         """Keep how it ended; `why` is said if the run broke off."""

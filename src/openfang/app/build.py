@@ -9,6 +9,7 @@ from anyio import CapacityLimiter
 
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
+from openfang.app.approvals.webhook import Hook
 from openfang.app.auth.callers import Callers
 from openfang.app.auth.identify import find_key
 from openfang.app.auth.issuer import TrustedIssuer
@@ -39,7 +40,7 @@ from openfang.pipeline.shape import Shaper
 from openfang.pipeline.stamp import Stamper
 from openfang.pipeline.tasks.service import TaskBounds, TaskService
 from openfang.pipeline.trusted import TrustedTexts
-from openfang.policy.approvals import Approvals
+from openfang.policy.approvals import Approvals, Terms
 from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
 from openfang.policy.grants import matches
@@ -189,6 +190,7 @@ def _build(ground: _Ground) -> Parts:
         timers=timers,
         hops=_hops(ground, pipeline),
     )
+    parts.approvals.outbox, parts.approvals.committed = Hook(parts).outbox, timers.wake
     _add_builtins(parts)
     return parts
 
@@ -232,7 +234,17 @@ def _approvals(ground: _Ground) -> Approvals:
         append=ground.broker.append,
         redact=ground.broker.redact,
         now=ground.clock.time_ns,
-        timeout_ns=int(ground.config.approvals.timeout_secs * _SECOND),
+        terms=_terms(ground.config),
+    )
+
+
+def _terms(config: Config) -> Terms:
+    said = config.approvals
+    return Terms(
+        timeout_ns=int(said.timeout_secs * _SECOND),
+        most=said.max_pending,
+        four_eyes=said.four_eyes,
+        ask_clients=said.ask_clients,
     )
 
 
@@ -301,7 +313,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
     pipeline.tool_seconds = config.tools.timeout_secs
     configure_guards(pipeline.guards, config)
     parts.hops.configure(config)
-    parts.approvals.timeout_ns = int(config.approvals.timeout_secs * _SECOND)
+    parts.approvals.terms = _terms(config)
     _add_builtins(parts)
     if config.tools.disabled != before.tools.disabled:
         for (kind, _), source in list(parts.sources.items()):

@@ -63,7 +63,8 @@ async def open_app(
         parts.peers = Peers(parts, environ)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
-            async with beside(seal.watch, parts.tasks.run, parts.peers.run, *running):
+            watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
+            async with beside(*watches, *running):
                 try:
                     yield parts
                 finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,8 @@ from openfang.app.a2a.people import (
 from openfang.app.agents.memories import Memories, memories_of
 from openfang.app.agents.roster import agent_body, agents_body
 from openfang.app.agents.sessions import Conversations
-from openfang.app.auth.identify import identify, refuse, require
+from openfang.app.approvals.answering import Answering
+from openfang.app.auth.identify import identify, require
 from openfang.app.calling import ONE_SHOT
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
@@ -33,7 +34,7 @@ from openfang.config.home import find_home
 from openfang.core.calls import Role
 from openfang.core.errors import NotFound, UnknownTool
 from openfang.core.events import AuditEvent
-from openfang.core.keys import Scope
+from openfang.core.keys import OPEN, QuestionPage, Scope, Way
 from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.pipeline.explain import explain
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
-    from openfang.core.keys import Question
+    from openfang.core.keys import Question, QuestionFilter
     from openfang.core.log import Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
@@ -126,11 +127,13 @@ class Local(Managing, Scheduling):
         found = self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
         return found[0] if found else None
 
-    async def questions(self, *, answered: bool = False) -> list[Question]:
+    async def questions(self, wanted: QuestionFilter = OPEN) -> QuestionPage:
         """List what waits for a person, newest first: everybody's for who watches the node."""
-        store = self.parts.approvals.store
-        whose = None if self.caller.role in _WATCHERS else self.caller.id
-        return store.all(whose) if answered else store.pending(self.parts.clock.time_ns(), whose)
+        if self.caller.role not in _WATCHERS:
+            if wanted.caller not in {"", self.caller.id}:
+                return QuestionPage(questions=(), total=0)
+            wanted = replace(wanted, caller=self.caller.id)
+        return self.parts.approvals.store.page(wanted, self.parts.clock.time_ns())
 
     async def question(self, question_id: str) -> Question:
         """Find one question; another caller's does not exist."""
@@ -146,22 +149,9 @@ class Local(Managing, Scheduling):
         self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
     ) -> Question:
         """Answer a question."""
-        await require(self.parts, self.caller, Role.APPROVER)
-        if approve:
-            await self._check_not_own(question_id)
-        return await self.parts.approvals.answer(
-            question_id, approve=approve, by=self.caller, scope=scope
-        )
-
-    async def _check_not_own(self, question_id: str) -> None:
-        """Let nobody approve what they ask for; an administrator, maybe the only person, may."""
-        question = self.parts.approvals.store.get(question_id)
-        if question is None or self.caller.role is Role.ADMIN:
-            return
-        if question.caller == self.caller.id:
-            reason = f"{self.caller.id} asked {question_id} itself."
-            way_out = "let another approver, or an administrator, answer it"
-            await refuse(self.parts, self.caller, "own_question", reason, way_out)
+        via = Way.CLI if self.edge == ONE_SHOT else Way.API
+        answering = Answering(self.parts, self.caller)
+        return await answering.answer(question_id, approve=approve, scope=scope, via=via)
 
     async def agents(self) -> Sequence[Mapping[str, Any]]:
         """Describe the agents that this caller may call, by name."""

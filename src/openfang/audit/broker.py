@@ -66,11 +66,15 @@ class Broker:
             await self._pay()
         await self._commit(Unit((*lines,)), alone=not self._open)
 
-    async def started(self, call_id: str, lines: Sequence[Line]) -> int:
+    async def started(
+        self, call_id: str, lines: Sequence[Line], statements: Statements = ()
+    ) -> int:
         """Record that a call begins; nothing may run before this returns."""
         seq = self._open[call_id] = self.writer.head.seq + 1
         process = self.process
-        unit = Unit((*lines,), () if process.known else (process.begin(seq),))
+        if not process.known:
+            statements = (process.begin(seq), *statements)
+        unit = Unit((*lines,), statements)
         try:
             if self._owed:
                 await self._pay()

@@ -12,7 +12,7 @@ from openfang.cli.options import Json
 from openfang.cli.output import entry, fields, json_text, note, print_json, say
 from openfang.cli.session import on_home
 from openfang.cli.times import span
-from openfang.core.keys import Scope
+from openfang.core.keys import QuestionFilter, Scope
 from openfang.core.wire import question_body
 
 if TYPE_CHECKING:
@@ -24,16 +24,24 @@ if TYPE_CHECKING:
 def list_questions(
     *,
     every: Annotated[bool, Parameter(name="--all", help="Also those that were answered.")] = False,
+    caller: Annotated[str, Parameter(help="Only those of this caller, such as key:ide.")] = "",
+    tool: Annotated[str, Parameter(help="Only those about this tool, by its id.")] = "",
+    limit: Annotated[int, Parameter(help="The newest, so many.")] = 1000,
     as_json: Json = False,
 ) -> None:
-    """List the questions that wait for a person."""
-    found = on_home(lambda session: session.questions(answered=every))
+    """List the questions that wait for a person, newest first."""
+    state = "all" if every else "pending"
+    wanted = QuestionFilter(state=state, caller=caller, tool=tool, limit=limit)
+    page = on_home(lambda session: session.questions(wanted))
+    found = page.questions
     if as_json:
         print_json([question_body(question, time.time_ns()) for question in found])
     elif not found:
         note("No question was ever asked." if every else "No question waits.")
     else:
         _show_list(found)
+        if page.next:
+            note(f"there are {page.total}; --limit shows more, --caller and --tool fewer")
 
 
 def _show_list(found: Sequence[Question]) -> None:
@@ -60,7 +68,10 @@ def show_question(question_id: str, /, *, as_json: Json = False) -> None:
         print_json(question_body(question, time.time_ns()))
         return
     body = question_body(question, time.time_ns())
-    body["arguments"] = json_text(body["arguments"], orjson.OPT_INDENT_2)
+    body |= body.pop("about")
+    for name in ("arguments", "verdicts", "chain"):
+        if name in body:
+            body[name] = json_text(body[name], orjson.OPT_INDENT_2)
     fields({name.replace("_", " "): value for name, value in body.items() if value is not None})
 
 

@@ -185,9 +185,19 @@ class Approvals(Section):
     timeout_secs: Annotated[float, Field(gt=0, le=30 * 86_400)] = Field(
         default=3600, description="Seconds after which an unanswered question is denied."
     )
-    webhook: Webhook | None = Field(
-        default=None, description="Where questions are sent; of no effect in this version."
+    max_pending: Count = Field(
+        default=100, description="Questions of one caller that may be open at once."
     )
+    ask_clients: bool = Field(
+        default=True,
+        description="Whether the person at an MCP client that shows forms may answer for its "
+        "calls.",
+    )
+    four_eyes: tuple[Glob, ...] = Field(
+        default=(),
+        description="Tools, by glob, for which whoever asked, or began the chain, may not answer.",
+    )
+    webhook: Webhook | None = Field(default=None, description="Where questions are sent.")
 
 
 def _audience_form(audience: object) -> str:

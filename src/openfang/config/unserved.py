@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openfang.config.models import Config
 
 _SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
-UNSERVED_BY_NODE: Final = ("approvals.webhook",)
+UNSERVED_BY_NODE: Final[tuple[str, ...]] = ()
 UNSERVED: Final = frozenset(
     {
         *("priority", "skills", "published", "guide", "plugins"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
@@ -12,11 +12,17 @@ from openfang.core.trace import Chain, new_chain
 from openfang.core.values import value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from openfang.core.clients import Attended, Client
+    from openfang.core.deadline import Pause
     from openfang.core.progress import Listener
     from openfang.core.tools import Tool
+
+
+Statements: TypeAlias = "tuple[tuple[str, Sequence[Any]], ...]"
+FOREVER: Final = float("inf")
+"""The patience of a call for which nobody holds a connection: it waits for the answer."""
 
 
 class Mode(Enum):
@@ -145,6 +151,8 @@ class Call:
     if that is somebody else; `sessions` are the conversations that wait further up in it. `task` is
     the one that this call is the work on. `meta` is what the caller wants a peer that serves this
     call to know besides. `peer` is who made the call, if that is an agent or a node elsewhere.
+    `beside` are statements that are written in the unit in which its start is recorded: they hold
+    if, and only if, it was made. `pause` stops the time of those who wait.
     """
 
     tool: str
@@ -165,6 +173,8 @@ class Call:
     asker: str = ""
     sessions: tuple[str, ...] = ()
     peer: str = ""
+    beside: Statements = field(default=(), compare=False, repr=False)
+    pause: Pause | None = field(default=None, compare=False, repr=False)
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property
@@ -185,12 +195,13 @@ class Call:
 
     def child(self, tool: str, arguments: Mapping[str, Any], *, ancestor: str) -> Call:
         """Make the call that `ancestor` makes while it serves this one."""
+        waited = self.pause.waited if self.pause is not None else 0.0
         return replace(
             self,
             id=new_id("call"),
             tool=tool,
             arguments=arguments,
-            chain=self.chain.deeper(ancestor),
+            chain=self.chain.later(waited).deeper(ancestor),
             admin_token=None,
             progress=None,
             meta={},
@@ -198,6 +209,7 @@ class Call:
             task="",
             asker=self.root,
             peer="",
+            beside=(),
         )
 
 

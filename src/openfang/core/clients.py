@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +15,8 @@ SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
 ROOTS: Final = "roots/list"
 QUESTIONS: Final = (SAMPLING, ELICITATION, ROOTS)
+_FORM: Final = "form"
+_MODES: Final = frozenset({_FORM, "url"})
 
 
 class Client(Protocol):
@@ -38,6 +40,11 @@ class Client(Protocol):
     @property
     def level(self) -> str:
         """The least severe messages that it wants to hear (`debug` ... `emergency`); or none."""
+        ...
+
+    @property
+    def has_person(self) -> bool:
+        """Whether what it is asked is shown to a person, who then answers for themselves."""
         ...
 
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> Result:
@@ -93,6 +100,11 @@ class Deputy(Generic[_Client]):
         """The least severe messages that it wants to hear."""
         return self.client.level
 
+    @property
+    def has_person(self) -> bool:
+        """Whether a person answers."""
+        return self.client.has_person
+
     def together(self, count: int) -> Callable[[], None]:
         """Announce questions."""
         return self.client.together(count)
@@ -100,6 +112,15 @@ class Deputy(Generic[_Client]):
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Tell it something."""
         self.client.tell(method, params)
+
+
+def shows_forms(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client does; who names no way of asking means this one."""
+    offered: object = capabilities.get("elicitation")
+    if not isinstance(offered, dict):
+        return False
+    named = _MODES & cast("dict[str, Any]", offered).keys()
+    return _FORM in named or not named
 
 
 def client_key(caller: str) -> str:

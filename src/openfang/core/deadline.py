@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,3 +70,48 @@ class Deadline:
             ours = self._task.uncancel() <= self._cancelling
             if ours and kind is asyncio.CancelledError:
                 raise TimeoutError from error
+
+
+class Pause:
+    """Stops the time of a call that waits for another one, and of those that wait for it in turn.
+
+    `waited` is for how long it stood still since the call began.
+    """
+
+    __slots__ = ("_above", "_deadline", "_held", "_since", "_waited")
+
+    def __init__(self, deadline: Deadline, above: Pause | None) -> None:
+        self._deadline = deadline
+        self._above = above
+        self._held = 0
+        self._since = self._waited = 0.0
+
+    @property
+    def waited(self) -> float:
+        """Seconds that do not count."""
+        return self._waited + (_now() - self._since if self._held else 0.0)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Let time pass uncounted; what waits side by side waits once."""
+        with ExitStack() as stack:
+            if self._above is not None:
+                stack.enter_context(self._above.held())
+            stack.enter_context(self._deadline.held())
+            self._begin()
+            stack.callback(self._end)
+            yield
+
+    def _begin(self) -> None:
+        if not self._held:
+            self._since = _now()
+        self._held += 1
+
+    def _end(self) -> None:
+        self._held -= 1
+        if not self._held:
+            self._waited += _now() - self._since
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
 EDGES = frozenset({"api", "mcp", "a2a", "web", "openai"})
 _ANY: Final = ("*",)
@@ -116,9 +116,24 @@ class Scope(Enum):
     RULE = "rule"
 
 
+class Way(Enum):
+    """The ways by which an answer comes."""
+
+    CLI = "cli"
+    API = "api"
+    WEBHOOK = "webhook"
+    CLIENT = "client"
+    A2A = "a2a"
+    TIMEOUT = "timeout"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a person is asked, bound to caller, tool, arguments and time."""
+    """What a person is asked, bound to caller, tool, arguments and time.
+
+    `root` is who began the chain that the call is part of; `about` is what a person may want to
+    know besides: the verdicts, what the call carries, how it came here.
+    """
 
     id: str
     caller: str
@@ -134,3 +149,37 @@ class Question:
     expires_at: int
     answered_at: int | None = None
     answered_by: str | None = None
+    via: Way | None = None
+    root: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def askers(self) -> frozenset[str]:
+        """Who wants it: whoever makes the call, and whoever began the chain."""
+        return frozenset({self.caller, self.root} - {""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionFilter:
+    """Which questions are wanted, newest first; `after` is the last id of the page before.
+
+    `state` is one of `pending`, `approved`, `denied`, `spent`, `expired`, or `all`.
+    """
+
+    state: str = "pending"
+    caller: str = ""
+    tool: str = ""
+    after: str = ""
+    limit: int = 1000
+
+
+OPEN: Final = QuestionFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPage:
+    """Some questions, how many there are in all, and what comes `after` them, if anything does."""
+
+    questions: Sequence[Question]
+    total: int
+    next: str = ""

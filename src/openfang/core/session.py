@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from openfang.core.keys import Scope
+from openfang.core.keys import OPEN, Scope
 from openfang.core.memory import OWN
 from openfang.core.values import value
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
-    from openfang.core.keys import AdminToken, Key, Question, Spec
+    from openfang.core.keys import AdminToken, Key, Question, QuestionFilter, QuestionPage, Spec
     from openfang.core.log import Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.progress import Listener
@@ -88,7 +88,7 @@ class Session(Protocol):
         """Read the whole of a result that was cut, as JSON, while it is kept."""
         ...
 
-    async def questions(self, *, answered: bool = False) -> list[Question]:
+    async def questions(self, wanted: QuestionFilter = OPEN) -> QuestionPage:
         """List what waits for a person, newest first."""
         ...
 

@@ -100,6 +100,12 @@ class Chain:
         """The W3C form."""
         return f"00-{self.trace_id}-{self.span_id}-01"
 
+    def later(self, seconds: float) -> Chain:
+        """Give the chain back the time in which it waited for a person."""
+        if not seconds or self.deadline is None:
+            return self
+        return replace(self, deadline=self.deadline + seconds)
+
     def deeper(self, ancestor: str, *, deadline: float | None = None) -> Chain:
         """Take one hop: the deadline can only come nearer."""
         known = [moment for moment in (self.deadline, deadline) if moment is not None]

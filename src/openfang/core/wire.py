@@ -11,7 +11,7 @@ from openfang.core.calls import Grants, Mode, Role
 from openfang.core.decisions import Explanation, Verdict
 from openfang.core.events import AuditEvent
 from openfang.core.ids import Kind
-from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec, opened
+from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec, Way, opened
 from openfang.core.labels import Labels
 from openfang.core.log import Finding, Verification
 from openfang.core.results import Receipt, Result
@@ -138,17 +138,21 @@ def question_body(question: Question, now: int) -> dict[str, Any]:
         "expires_at": moment(question.expires_at),
         "answered_at": moment(question.answered_at),
         "answered_by": question.answered_by,
+        "via": question.via.value if question.via else None,
+        "root": question.root or question.caller,
+        "about": question.about,
     }
 
 
 def _question_state(question: Question, now: int) -> str:
     overdue = question.state is Answer.PENDING and question.expires_at <= now
-    return "expired" if overdue else question.state.value
+    return "expired" if overdue or question.via is Way.TIMEOUT else question.state.value
 
 
 def read_question(body: Mapping[str, Any]) -> Question:
-    """Read a question; one that expired is a pending one whose time is over."""
-    state = body["state"]
+    """Read a question; one that expired was denied for that, or is yet to be."""
+    state, via = body["state"], body["via"]
+    overdue = Answer.PENDING if via is None else Answer.DENIED
     expires_at = read_moment(body["expires_at"])
     return Question(
         id=body["id"],
@@ -159,12 +163,15 @@ def read_question(body: Mapping[str, Any]) -> Question:
         rule=body["rule"],
         reason=body["reason"],
         arguments=json.dumps(body["arguments"], ensure_ascii=False, separators=(",", ":")),
-        state=Answer.PENDING if state == "expired" else Answer(state),
+        state=overdue if state == "expired" else Answer(state),
         scope=Scope(body["scope"]),
         asked_at=read_moment(body["asked_at"]) or 0,
         expires_at=_NEVER if expires_at is None else expires_at,
         answered_at=read_moment(body["answered_at"]),
         answered_by=body["answered_by"],
+        via=None if via is None else Way(via),
+        root=body["root"],
+        about=body["about"],
     )
 
 

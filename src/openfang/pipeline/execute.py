@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from openfang.core.deadline import Deadline
+from openfang.core.deadline import Deadline, Pause
 from openfang.core.errors import CallFailed, CallTimedOut, SourceFailed
 from openfang.pipeline.patience import Patient
 from openfang.pipeline.slot import Slot
@@ -80,8 +80,12 @@ class Executor:
 
 
 def _patient(admitted: Admitted, deadline: Deadline, slot: Slot | None) -> Admitted:
-    """Stop the clock, and lend the slot, for as long as the client is being asked."""
-    client = admitted.call.client
+    """Stop the clock, and lend the slot, for as long as the client, or a person, is being asked."""
+    call = admitted.call
+    if admitted.tool.bounded_by_run:
+        call = replace(call, pause=Pause(deadline, call.pause))
+        admitted = replace(admitted, call=call)
+    client = call.client
     return admitted if client is None else replace(admitted, client=Patient(client, deadline, slot))
 
 

@@ -58,7 +58,7 @@ def _approval(
     asked = [verdict for verdict in verdicts if verdict.verdict == "ask"]
     if not asked:
         return Verdict("approval", "allow")
-    subject = subject_of(call, tool, canonical)
+    subject = subject_of(call, tool, canonical, call.labels)
     return _answered(pipeline.approvals.find(subject, rule_of(asked)))
 
 

@@ -174,7 +174,7 @@ class Pipeline:
     ) -> None:
         """Find a person's yes to exactly this call, and look again: the wait may have been long."""
         call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
-        subject = subject_of(call, tool, trail.canonical)
+        subject, began = subject_of(call, tool, trail.canonical, trail.labels), self._now()
         question = await self.approvals.answered(subject, asked, verdicts)
         trail.labels = self.entered(call, tool, trail.canonical)
         trail.decided = await self.engine.decide_all(tool, call, trail.labels)
@@ -182,6 +182,10 @@ class Pipeline:
         if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
             question = await self.approvals.answered(subject, again, verdicts)
         await self.approvals.spend(question, call)
+        trail.call = replace(call, chain=call.chain.later(self._now() - began))
+
+    def _now(self) -> float:
+        return self.clock.monotonic()
 
     def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
@@ -225,7 +229,7 @@ class Pipeline:
             begun.insert(1, records.taken(call, admitted.tool, context, self.audit.redact))
         began, first = self.clock.monotonic(), 0
         try:
-            first = await self.audit.started(call.id, begun)
+            first = await self.audit.started(call.id, begun, call.beside)
             trail.ran = True
             result, blobs = await self._shaped(trail, admitted, await self.executor.run(admitted))
         except CallRefused:

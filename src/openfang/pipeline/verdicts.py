@@ -63,11 +63,12 @@ def refused_or_asked(decided: Decided, flow: Verdict) -> tuple[Verdict, ...]:
     return (*decided.asked, flow) if flow.verdict == "ask" else decided.asked
 
 
-def subject_of(call: Call, tool: Tool, canonical: bytes) -> Subject:
+def subject_of(call: Call, tool: Tool, canonical: bytes, labels: Labels) -> Subject:
     """What a person would be asked about."""
     return Subject(
         call=call,
         tool=tool,
+        labels=labels,
         arguments=canonical.decode(),
         arguments_hash=sha256(canonical).hexdigest(),
     )

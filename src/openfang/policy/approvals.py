@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from contextlib import contextmanager
+import logging
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
+import orjson
 
-from openfang.core.calls import Role
-from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
+from openfang.core.errors import (
+    Conflict,
+    GuardTripped,
+    NotFound,
+    OpenFangError,
+    Parked,
+    PolicyViolation,
+)
 from openfang.core.events import APPROVAL_ANSWERED, APPROVAL_REQUESTED, APPROVAL_SPENT, Record
 from openfang.core.ids import new_id
-from openfang.core.keys import Answer, Question, Scope
+from openfang.core.keys import Answer, Question, Scope, Way
+from openfang.core.labels import Labels
+from openfang.policy.answerers import wants_four_eyes
+from openfang.policy.showing import may_be_shown, show
+from openfang.policy.waits import Waits
 from openfang.storage import approvals as rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from openfang.core.calls import Call, Caller
+    from openfang.core.calls import Call
+    from openfang.core.clients import Client
     from openfang.core.decisions import Verdict
     from openfang.core.tools import Tool
-    from openfang.storage.approvals import ApprovalStore
+    from openfang.storage.approvals import ApprovalStore, Statement
 
-# Only what another process answered is found by looking.
-_LOOK_SECONDS = 1.0
-_MOST_PENDING = 100
-_MOST_OF_ONE = 20
+_log = logging.getLogger("openfang.approvals")
+_SECOND: Final = 1_000_000_000
+_NEVER: Final = 2**62
+_AT_ONCE: Final = 500
+_LOOK_AGAIN_NS: Final = 600 * _SECOND
 
 
 class Append(Protocol):
@@ -48,24 +62,51 @@ class Subject:
     tool: Tool
     arguments: str
     arguments_hash: str
+    labels: Labels = Labels.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the operator says of questions.
+
+    `most` are open at once of one caller; `four_eyes` are tools whose askers may not answer;
+    `ask_clients` is whether the person at the client of a call may.
+    """
+
+    timeout_ns: int = 3600 * _SECOND
+    most: int = 100
+    four_eyes: tuple[str, ...] = ()
+    ask_clients: bool = True
+
+
+def _no_outbox(question: Question) -> Sequence[Statement]:
+    del question
+    return ()
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Approvals:
     """Asks, and finds what was answered. `now` is the wall clock in nanoseconds.
 
-    `most_waiting` is how many calls may wait for an answer at once, of all callers together.
+    `outbox` says what goes into the unit of a new question for whoever is to be told of it;
+    `committed` is called when that is written.
     """
 
     store: ApprovalStore
     append: Append
     redact: Callable[[str], str]
     now: Callable[[], int]
-    timeout_ns: int
-    most_waiting: int = 250
-    _waiting: Counter[str] = field(init=False, default_factory=Counter[str])
-    _answers: dict[str, anyio.Event] = field(init=False, default_factory=dict[str, anyio.Event])
-    _ended: bool = field(init=False, default=False)
+    terms: Terms = Terms()
+    outbox: Callable[[Question], Sequence[Statement]] = _no_outbox
+    committed: Callable[[], None] = _nothing
+    waits: Waits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waits = Waits(self.store, self.now)
 
     def find(self, subject: Subject, rule: str) -> Question | None:
         """Find an answer, or an open question, that covers this call. Changes nothing."""
@@ -83,69 +124,63 @@ class Approvals:
         rule = rule_of(asked)
         question = self.find(subject, rule)
         if question is None or question.state is Answer.PENDING:
-            with self._place(subject.call):
-                question = question or await self._ask(subject, rule, asked)
-                question = await self._wait(question, subject.call.patience, verdicts)
+            with self.waits.place(subject.call):
+                question = question or await self._ask(subject, rule, asked, verdicts)
+                question = await self._wait(question, subject.call, verdicts)
         if question.state is not Answer.APPROVED:
             raise _denied(question)
         return question
 
-    @property
-    def waiting(self) -> int:
-        """How many calls wait for an answer now."""
-        return self._waiting.total()
+    def needs_four_eyes(self, question: Question) -> bool:
+        """Whether whoever asked may not answer."""
+        return wants_four_eyes(self.terms.four_eyes, question.tool)
 
-    @contextmanager
-    def _place(self, call: Call) -> Generator[None]:
-        """Count a call that would wait; who has too many waiting is refused before it asks."""
-        caller = call.caller
-        if call.patience <= 0 or self._ended:
-            yield
-            return
-        full = self.waiting >= self.most_waiting and caller.role is not Role.ADMIN
-        if full or self._waiting[caller.id] >= _MOST_OF_ONE:
-            raise _too_many(caller.id, self._waiting[caller.id])
-        self._waiting[caller.id] += 1
-        try:
-            yield
-        finally:
-            self._waiting[caller.id] -= 1
-            self._waiting += Counter()  # whoever has none waiting is forgotten
-
-    async def _ask(self, subject: Subject, rule: str, asked: Sequence[Verdict]) -> Question:
-        now = self.now()
-        if self.store.count_pending(now, subject.call.caller.id) >= _MOST_PENDING:
+    async def _ask(
+        self,
+        subject: Subject,
+        rule: str,
+        asked: Sequence[Verdict],
+        verdicts: Sequence[Verdict],
+    ) -> Question:
+        call, now, most = subject.call, self.now(), self.terms.most
+        if self.store.count_pending(now, call.caller.id) >= most:
             raise GuardTripped(
-                f"{subject.call.caller.id} has {_MOST_PENDING} questions open.",
+                f"{call.caller.id} has {most} questions open.",
                 rule="too_many_questions",
-                way_out="openfang approvals list, and answer some",
+                way_out="openfang approvals list, and answer some; or raise approvals.max_pending",
             )
         question = Question(
             id=new_id("ask"),
-            caller=subject.call.caller.id,
+            caller=call.caller.id,
             tool=subject.tool.id,
             arguments_hash=subject.arguments_hash,
-            run=subject.call.run_id or "",
+            run=call.run_id or "",
             rule=rule,
             reason="; ".join(verdict.reason for verdict in asked),
             arguments=self.redact(subject.arguments),
             state=Answer.PENDING,
             scope=Scope.ONCE,
             asked_at=now,
-            expires_at=now + self.timeout_ns,
+            expires_at=now + self.terms.timeout_ns,
+            root=call.root,
+            about=orjson.loads(self.redact(orjson.dumps(_about(subject, verdicts)).decode())),
         )
-        await self.append([_record(APPROVAL_REQUESTED, question)], (rows.insert(question),))
+        statements = (rows.insert(question), rows.expire_by(question.expires_at))
+        record = _record(APPROVAL_REQUESTED, question, call_id=call.id)
+        await self.append([record], (*statements, *self.outbox(question)))
+        self.committed()
         return question
 
-    async def _wait(
-        self, question: Question, patience: float, verdicts: Sequence[Verdict]
-    ) -> Question:
-        """Wait as long as the edge can; holds no slot, and no deadline of the tool runs."""
-        with anyio.move_on_after(patience):
-            while not self._ended and question.expires_at > self.now():
-                if self.store.state(question.id) is not Answer.PENDING:
-                    return self.store.get(question.id) or question
-                await self._told(question.id)
+    async def _wait(self, question: Question, call: Call, verdicts: Sequence[Verdict]) -> Question:
+        """Wait as long as the edge can; holds no slot, and no deadline runs."""
+        with _held(call), self.waits.of(question.id) as answered:
+            if self.store.state(question.id) is Answer.PENDING:
+                await self._until(answered, question, call)
+        known = self.store.get(question.id) or question
+        if known.state is Answer.PENDING and known.expires_at <= self.now():
+            known = await self._expired(known) or known
+        if known.state is not Answer.PENDING:
+            return known
         raise Parked(
             f"{question.tool} waits for a person: {question.reason}",
             question_id=question.id,
@@ -153,21 +188,48 @@ class Approvals:
             verdicts=verdicts,
         )
 
-    async def _told(self, question_id: str) -> None:
-        """Wait until somebody here answers, or until it is time to look what others did."""
-        answer = self._answers.setdefault(question_id, anyio.Event())
+    async def _until(self, answered: anyio.Event, question: Question, call: Call) -> None:
+        """Wait for the answer, by whichever way it comes; who can be shown the question is."""
+        left = (question.expires_at - self.now()) / _SECOND
+        client = self._shown_to(question, call)
+        with anyio.move_on_after(left if client else min(left, call.patience)):
+            if client is None:
+                await answered.wait()
+                return
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._show, client, question, call, group.cancel_scope)
+                await answered.wait()
+                group.cancel_scope.cancel()
+
+    def _shown_to(self, question: Question, call: Call) -> Client | None:
+        """Give the client whose person may see it: one of a task always, for it shows the task."""
+        client = call.client
+        if client is None or not may_be_shown(client) or self.waits.ended:
+            return None
+        if not client.has_person:
+            return client
+        asks = self.terms.ask_clients and not self.needs_four_eyes(question)
+        return client if asks else None
+
+    async def _show(
+        self, client: Client, question: Question, call: Call, waiting: anyio.CancelScope
+    ) -> None:
+        """Have the client ask; who does not decide there leaves it to the other ways."""
+        person = client.has_person
+        by, via = (f"client:{client.key}", Way.CLIENT) if person else (call.root, Way.A2A)
         try:
-            with anyio.move_on_after(_LOOK_SECONDS):
-                await answer.wait()
-        finally:
-            if not answer.statistics().tasks_waiting:
-                self._answers.pop(question_id, None)
+            approve = await show(client, question)
+            if approve is not None:
+                await self.answer(question.id, approve=approve, by=by, via=via)
+                return
+        except OpenFangError as error:
+            _log.info("The client of %s did not answer %s: %s", call.id, question.id, error.message)
+        await anyio.sleep(max(0.0, call.patience))
+        waiting.cancel()
 
     def end_waits(self) -> None:
         """Park every call that waits, and let none wait from now on: the node is ending."""
-        self._ended = True
-        for answer in self._answers.values():
-            answer.set()
+        self.waits.end()
 
     async def spend(self, question: Question, call: Call) -> None:
         """Use an approval up; one for a session or a rule stays."""
@@ -180,7 +242,13 @@ class Approvals:
             raise _denied(replace(question, state=Answer.SPENT)) from None
 
     async def answer(
-        self, question_id: str, *, approve: bool, by: Caller, scope: Scope = Scope.ONCE
+        self,
+        question_id: str,
+        *,
+        approve: bool,
+        by: str,
+        via: Way,
+        scope: Scope = Scope.ONCE,
     ) -> Question:
         """Take a person's answer. A rule that was approved may be denied later: that revokes it."""
         question = self.store.get(question_id)
@@ -197,16 +265,19 @@ class Approvals:
             state=Answer.APPROVED if approve else Answer.DENIED,
             scope=scope,
             answered_at=self.now(),
-            answered_by=by.id,
+            answered_by=by,
+            via=via,
             expires_at=self._expiry(question, approve=approve, scope=scope),
         )
+        return await self._keep(question, answered)
+
+    async def _keep(self, question: Question, answered: Question) -> Question:
         record = _record(APPROVAL_ANSWERED, answered)
         try:
             await self.append([record], (rows.answer(answered, question.state),))
         except Conflict:
             raise _already(question) from None
-        if answer := self._answers.get(question.id):
-            answer.set()
+        self.waits.tell(question.id)
         return answered
 
     def _expiry(self, question: Question, *, approve: bool, scope: Scope) -> int:
@@ -215,21 +286,52 @@ class Approvals:
         revoked = question.state is Answer.APPROVED
         return self.now() if revoked else question.expires_at
 
+    async def expire(self, now: int) -> int:
+        """Deny, on record, what nobody answered in time; returns when to look again."""
+        overdue = self.store.overdue(now, _AT_ONCE)
+        for question in overdue:
+            await self._expired(question)
+        if len(overdue) == _AT_ONCE:
+            return now
+        following = self.store.next_expiry()
+        return min(now + _LOOK_AGAIN_NS, now + _LOOK_AGAIN_NS if following is None else following)
 
-_NEVER = 2**62
+    async def _expired(self, question: Question) -> Question | None:
+        """Deny it, unless somebody was faster."""
+        denied = replace(question, state=Answer.DENIED, answered_at=self.now(), via=Way.TIMEOUT)
+        try:
+            return await self._keep(question, denied)
+        except Conflict:
+            return None
+
+
+def _held(call: Call) -> AbstractContextManager[None]:
+    return nullcontext() if call.pause is None else call.pause.held()
+
+
+def _about(subject: Subject, verdicts: Sequence[Verdict]) -> Mapping[str, Any]:
+    call, tool = subject.call, subject.tool
+    return {
+        "call": call.id,
+        "edge": call.edge,
+        "risk": tool.risk.name,
+        "tags": sorted(tool.tags),
+        "labels": subject.labels.names,
+        "verdicts": [
+            {"gate": one.gate, "verdict": one.verdict, "code": one.code, "reason": one.reason}
+            for one in verdicts
+        ],
+        "chain": {
+            "trace": call.chain.starry_id or call.chain.trace_id,
+            "depth": call.chain.depth,
+            "ancestors": call.chain.ancestors,
+        },
+    }
 
 
 def rule_of(asked: Sequence[Verdict]) -> str:
     """Name what a person is asked to allow: every code, once, in order."""
     return "+".join(sorted({verdict.code for verdict in asked}))
-
-
-def _too_many(caller: str, waiting: int) -> GuardTripped:
-    return GuardTripped(
-        f"{caller} has {waiting} calls that wait for a person; no more may wait now.",
-        rule="too_many_waiting",
-        way_out="call without waiting (Prefer: wait), and again when the question is answered",
-    )
 
 
 def _check_open(question: Question, *, approve: bool, now: int) -> None:
@@ -270,6 +372,7 @@ def _record(event: str, question: Question, *, call_id: str = "") -> Record:
             "reason": question.reason,
             "arguments_hash": question.arguments_hash,
             "answered_by": question.answered_by,
+            "via": question.via.value if question.via else None,
         },
-        context={"caller": question.caller, "tool": question.tool},
+        context={"caller": question.caller, "tool": question.tool, "root": question.root},
     )

@@ -127,7 +127,7 @@ def begin(one: Beginning, gone: Collection[str] = ()) -> tuple[Statement, ...]:
 
 
 def call(run: str, wish: Wish) -> Statement:
-    """Keep that a call is about to be made; a run that goes on may make one again."""
+    """Keep that a call is made; a run that goes on may make one again."""
     return "INSERT INTO begun VALUES (?, ?) ON CONFLICT DO NOTHING", (run, wish.id)
 
 

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from openfang.core.keys import Answer, Question, Scope
+import orjson
+
+from openfang.core.keys import Answer, Question, QuestionFilter, QuestionPage, Scope, Way
+from openfang.storage import timers
+from openfang.storage.timers import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openfang.storage.database import Database
 
-_COLUMNS = (
+_COLUMNS: Final = (
     "id, caller, tool, arguments_hash, run, rule, reason, arguments, state, scope, "
-    "asked_at, expires_at, answered_at, answered_by"
+    "asked_at, expires_at, answered_at, answered_by, via, root, about"
 )
 Statement = tuple[str, "Sequence[Any]"]
-_MOST_COVERING = 50
-_MOST_LISTED = 1000
-_WAITS = "state = 'pending' AND expires_at > ?"
+EXPIRY: Final = "approvals"
+"""The kind, and the id, of the one timer by which questions that nobody answered are denied."""
+_MOST_COVERING: Final = 50
+_MOST_LISTED: Final = 1000
+_WAITS: Final = "state = 'pending' AND expires_at > ?"
+_OVERDUE: Final = "state = 'pending' AND expires_at <= ?"
+_ALL: Final = "all"
+_EXPIRED: Final = "expired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +45,36 @@ class ApprovalStore:
     def covering(
         self, caller: str, tool: str, arguments_hash: str, run: str, now: int
     ) -> list[Question]:
-        """Find what this caller was asked about such a call and is not spent, newest first."""
-        where = (
-            "caller = ? AND tool = ? AND state <> 'spent' AND expires_at > ? AND (scope = 'rule' "
-            "OR scope = 'once' AND arguments_hash = ? OR scope = 'session' AND run = ?)"
+        """Find what this caller was asked about such a call and is not spent, newest first.
+
+        Each kind is looked for by itself, so that ten thousand other questions are not read.
+        """
+        of_it = f"SELECT {_COLUMNS} FROM approvals WHERE caller = ? AND tool = ? AND scope = "  # noqa: S608 - constants
+        still = "AND state <> 'spent' AND expires_at > ?"
+        sql = (
+            f"{of_it} 'rule' {still} "
+            f"UNION ALL {of_it} 'once' AND arguments_hash = ? {still} "
+            f"UNION ALL {of_it} 'session' AND run = ? {still} "
+            f"ORDER BY id DESC LIMIT {_MOST_COVERING}"
         )
-        return self._select(where, (caller, tool, now, arguments_hash, run), _MOST_COVERING)
+        it = (caller, tool)
+        found = (*it, now, *it, arguments_hash, now, *it, run, now)
+        return [_question(row) for row in self.database.read(sql, found)]
 
     def state(self, question_id: str) -> Answer | None:
         """Look how it stands with a question, and at nothing else of it."""
         rows = self.database.read("SELECT state FROM approvals WHERE id = ?", (question_id,))
         return Answer(rows[0][0]) if rows else None
 
+    def answered_since(self, at: int) -> list[str]:
+        """Name those that were answered since then, by whichever process."""
+        sql = "SELECT id FROM approvals WHERE answered_at >= ?"
+        return [row[0] for row in self.database.read(sql, (at,))]
+
     def count_pending(self, now: int, caller: str | None = None) -> int:
         """Count the questions that wait for a person: everybody's, or one caller's."""
         where, parameters = _of(caller, _WAITS, now)
-        sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
-        return int(self.database.read(sql, parameters)[0][0])
+        return self._count(where, parameters)
 
     def pending(self, now: int, caller: str | None = None) -> list[Question]:
         """List the newest questions that wait for a person: everybody's, or one caller's."""
@@ -61,6 +83,36 @@ class ApprovalStore:
     def all(self, caller: str | None = None) -> list[Question]:
         """List the newest questions of any state: everybody's, or one caller's."""
         return self._select(*_of(caller, "1 = 1"))
+
+    def page(self, wanted: QuestionFilter, now: int) -> QuestionPage:
+        """List those that are wanted, newest first, and count all of them."""
+        where, parameters = _wanted(wanted, now)
+        total = self._count(where, parameters)
+        if wanted.after:
+            where, parameters = f"{where} AND id < ?", (*parameters, wanted.after)
+        found = self._select(where, parameters, min(wanted.limit, _MOST_LISTED) + 1)
+        shown = found[: wanted.limit]
+        more = len(found) > len(shown)
+        return QuestionPage(questions=shown, total=total, next=shown[-1].id if more else "")
+
+    def overdue(self, now: int, limit: int) -> list[Question]:
+        """List those that nobody answered in time, the oldest first."""
+        sql = f"SELECT {_COLUMNS} FROM approvals WHERE {_OVERDUE} ORDER BY expires_at LIMIT {limit}"  # noqa: S608 - constants
+        return [_question(row) for row in self.database.read(sql, (now,))]
+
+    def next_expiry(self) -> int | None:
+        """Say when the next one is over, if any waits."""
+        sql = "SELECT MIN(expires_at) FROM approvals WHERE state = 'pending'"
+        return self.database.read(sql)[0][0]
+
+    def waits_in(self, run: str) -> bool:
+        """Whether a run waits for a person."""
+        sql = "SELECT 1 FROM approvals WHERE run = ? AND state = 'pending' LIMIT 1"
+        return bool(self.database.read(sql, (run,)))
+
+    def _count(self, where: str, parameters: Sequence[Any]) -> int:
+        sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
+        return int(self.database.read(sql, parameters)[0][0])
 
     def _select(
         self, where: str, parameters: Sequence[Any], limit: int = _MOST_LISTED
@@ -76,10 +128,75 @@ def _of(caller: str | None, where: str, *parameters: object) -> tuple[str, Seque
     return f"caller = ? AND {where}", (caller, *parameters)
 
 
+def _wanted(wanted: QuestionFilter, now: int) -> tuple[str, tuple[Any, ...]]:
+    where, parameters = _in_state(wanted.state, now)
+    for column, value in (("caller", wanted.caller), ("tool", wanted.tool)):
+        if value:
+            where, parameters = f"{where} AND {column} = ?", (*parameters, value)
+    return where, parameters
+
+
+def _in_state(state: str, now: int) -> tuple[str, tuple[Any, ...]]:
+    """What is shown as expired is a pending one whose time is over, or was denied for that."""
+    if state == _ALL:
+        return "1 = 1", ()
+    if state == _EXPIRED:
+        return f"({_OVERDUE} OR state = 'denied' AND via = 'timeout')", (now,)
+    if state == Answer.PENDING.value:
+        return _WAITS, (now,)
+    besides = " AND (via IS NULL OR via <> 'timeout')" if state == Answer.DENIED.value else ""
+    return f"state = ?{besides}", (state,)
+
+
 def insert(question: Question) -> Statement:
     """Store a new question."""
-    marks = ", ".join("?" * 14)
-    return f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})", (  # noqa: S608 - constants
+    row = _row(question)
+    marks = ", ".join("?" * len(row))
+    return f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})", row  # noqa: S608 - constants
+
+
+def expire_by(at: int) -> Statement:
+    """Have what nobody has answered by then denied; one timer serves all of them."""
+    sql, row = timers.add(Timer(id=EXPIRY, kind=EXPIRY, subject="", due=at))
+    sooner = "CASE WHEN excluded.due < timers.due THEN excluded.due ELSE timers.due END"
+    return f"{sql} ON CONFLICT (id) DO UPDATE SET due = {sooner}", row
+
+
+def answer(question: Question, before: Answer) -> Statement:
+    """Store an answer. If somebody else was faster the column turns NULL, and the unit fails."""
+    sql = (
+        "UPDATE approvals SET state = CASE WHEN state = ? THEN ? END, scope = ?, "
+        "answered_at = ?, answered_by = ?, via = ?, expires_at = ? WHERE id = ?"
+    )
+    return sql, (
+        before.value,
+        question.state.value,
+        question.scope.value,
+        question.answered_at,
+        question.answered_by,
+        question.via.value if question.via else None,
+        question.expires_at,
+        question.id,
+    )
+
+
+def end_all(caller: str, now: int) -> Statement:
+    """End whatever was approved for, or asked by, a caller that is no more."""
+    sql = (
+        "UPDATE approvals SET state = 'denied', expires_at = ?, answered_at = ? "
+        "WHERE caller = ? AND state IN ('pending', 'approved')"
+    )
+    return sql, (now, now, caller)
+
+
+def spend(question_id: str) -> Statement:
+    """Use an approval up. If it was used already the column turns NULL, and the unit fails."""
+    sql = "UPDATE approvals SET state = CASE WHEN state = 'approved' THEN 'spent' END WHERE id = ?"
+    return sql, (question_id,)
+
+
+def _row(question: Question) -> tuple[Any, ...]:
+    return (
         question.id,
         question.caller,
         question.tool,
@@ -94,39 +211,10 @@ def insert(question: Question) -> Statement:
         question.expires_at,
         question.answered_at,
         question.answered_by,
+        question.via.value if question.via else None,
+        question.root,
+        orjson.dumps(question.about).decode(),
     )
-
-
-def answer(question: Question, before: Answer) -> Statement:
-    """Store an answer. If somebody else was faster the column turns NULL, and the unit fails."""
-    sql = (
-        "UPDATE approvals SET state = CASE WHEN state = ? THEN ? END, scope = ?, "
-        "answered_at = ?, answered_by = ?, expires_at = ? WHERE id = ?"
-    )
-    return sql, (
-        before.value,
-        question.state.value,
-        question.scope.value,
-        question.answered_at,
-        question.answered_by,
-        question.expires_at,
-        question.id,
-    )
-
-
-def end_all(caller: str, now: int) -> Statement:
-    """End whatever was approved for, or asked by, a caller that is no more."""
-    sql = (
-        "UPDATE approvals SET state = 'denied', expires_at = ? "
-        "WHERE caller = ? AND state IN ('pending', 'approved')"
-    )
-    return sql, (now, caller)
-
-
-def spend(question_id: str) -> Statement:
-    """Use an approval up. If it was used already the column turns NULL, and the unit fails."""
-    sql = "UPDATE approvals SET state = CASE WHEN state = 'approved' THEN 'spent' END WHERE id = ?"
-    return sql, (question_id,)
 
 
 def _question(row: tuple[Any, ...]) -> Question:
@@ -145,4 +233,7 @@ def _question(row: tuple[Any, ...]) -> Question:
         expires_at=row[11],
         answered_at=row[12],
         answered_by=row[13],
+        via=Way(row[14]) if row[14] else None,
+        root=row[15],
+        about=orjson.loads(row[16]),
     )

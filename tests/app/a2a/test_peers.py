@@ -23,6 +23,7 @@ from openfang.core.agents import Words
 from openfang.core.calls import Role
 from openfang.core.clients import ELICITATION
 from openfang.core.errors import Parked, PolicyViolation, SourceFailed, UnknownTool
+from openfang.core.keys import Way
 from openfang.core.labels import Labels
 from openfang.core.progress import Progress
 from openfang.core.results import Result
@@ -452,7 +453,7 @@ async def test_a_card_that_changes_while_a_person_is_asked_is_not_used(tmp_path:
             await read_again(served, peers, version="2.0")
             assert state(peers) == "held"
             (question,) = approvals.store.pending(app.parts.clock.time_ns())
-            await approvals.answer(question.id, approve=True, by=app.caller)
+            await approvals.answer(question.id, approve=True, by=app.caller.id, via=Way.API)
     assert served.agent.heard == []
 
 

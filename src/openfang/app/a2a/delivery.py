@@ -9,15 +9,14 @@ from __future__ import annotations
 import logging
 import random
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
 from openfang.app.a2a.notices import Notice, as_of
+from openfang.app.posting import Letter, Post, Posted
 from openfang.app.timers import Again, wait_before
-from openfang.core.errors import OpenFangError
 from openfang.core.events import PUSH_DELIVERED, PUSH_GIVEN_UP, Record
 from openfang.core.tasks import Push
 from openfang.safety.urls import AddressRefused, parse_target
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from openfang.app.a2a.targets import Targets
     from openfang.core.ports import Clock
     from openfang.core.tasks import Task
-    from openfang.host.http import Request, Response
     from openfang.storage.pushes import PushStore, Statement
     from openfang.storage.timers import Timer
 
@@ -38,14 +36,7 @@ Write: TypeAlias = "Callable[[Task, str], bytes]"
 """Writes a task as a notification of a dialect has it."""
 CONTENT_TYPES: Final = {"1.0": "application/a2a+json", "0.3": "application/json"}
 _log = logging.getLogger("openfang.a2a")
-_SECONDS: Final = 15.0
-_MOST_READ: Final = 4096
 _LONGEST_NS: Final = 24 * 3600 * 1_000_000_000
-_OK: Final = range(200, 300)
-_REFUSED: Final = frozenset(range(300, 500)) - {408, 429}
-_MOST_BARRED: Final = 5
-_BUSY: Final = frozenset({429, 503})
-_LONGEST_ASKED: Final = 600.0
 _CHANCE: Final = random.Random()  # noqa: S311 - it spreads load, it keeps no secret
 
 
@@ -78,19 +69,6 @@ class _Errand:
             payload=payload,
             context={"caller": self.timer.party},
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What became of a request: its status, if there was one, and how long we are to wait.
-
-    `barred` is whether it goes to an address that must not be reached.
-    """
-
-    status: int
-    reason: str
-    wait: float = 0.0
-    barred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +110,9 @@ class Delivery:
         if body is None:
             return await self._give_up(errand, "it cannot be written")
         answer = await self._sent(errand.push, body)
-        if answer.status in _OK:
+        if answer.taken:
             return await self._settle(errand, PUSH_DELIVERED, answer.reason)
-        if answer.status in _REFUSED or (answer.barred and timer.tries + 1 >= _MOST_BARRED):
+        if answer.hopeless(timer.tries):
             return await self._give_up(errand, answer.reason)
         wait = max(wait_before(timer.tries, self.chance), answer.wait)
         _log.info("%s: %s; it is tried again in %.0f s", _named(errand), answer.reason, wait)
@@ -157,36 +135,13 @@ class Delivery:
         statements = told(errand.timer, self.clock.time_ns())
         await self.append([errand.record(event, reason)], statements)
 
-    async def _sent(self, push: Push, body: bytes) -> _Answer:
-        from openfang.host.http import HttpClient  # noqa: PLC0415 - aiohttp takes 0.4 s
-
+    async def _sent(self, push: Push, body: bytes) -> Posted:
         try:
-            request = await self._request(push, body)
-            async with HttpClient(resolve=self.targets.resolve) as http:
-                response = await http.fetch(request)
+            signature = await to_thread.run_sync(self.sign, body, _origin(push.url))
         except AddressRefused as refusal:
-            # A name that does not resolve today may do so tomorrow.
-            return _Answer(0, refusal.code, barred=refusal.rule != "unresolved")
-        except OpenFangError as error:
-            return _Answer(0, error.code)
-        wait = _asked(response, self.clock.time_ns()) if response.status in _BUSY else 0.0
-        return _Answer(response.status, f"answered with {response.status}", wait)
-
-    async def _request(self, push: Push, body: bytes) -> Request:
-        from openfang.host.http import Request  # noqa: PLC0415 - aiohttp takes 0.4 s
-
-        signature = await to_thread.run_sync(self.sign, body, _origin(push.url))
-        return Request(
-            url=push.url,
-            allow_hosts=("*",),
-            method="POST",
-            headers=_headers(push, signature),
-            body=body,
-            limit=_MOST_READ,
-            timeout=_SECONDS,
-            allow_private=self.targets.allow_private(),
-            follow=False,
-        )
+            return Posted(0, refusal.code, barred=True)
+        letter = Letter(push.url, _headers(push, signature), body)
+        return await Post(self.targets, self.clock).send(letter)
 
 
 def _origin(url: str) -> str:
@@ -204,18 +159,6 @@ def _headers(push: Push, signature: str) -> Mapping[str, str]:
     if push.credentials:
         headers["Authorization"] = f"{push.scheme} {push.credentials}"
     return headers
-
-
-def _asked(response: Response, now: int) -> float:
-    """Seconds that a busy receiver asks for, as a number or as a date; ten minutes at most."""
-    text = response.header("retry-after") or ""
-    if text.isascii() and text.isdigit():
-        return min(float(text), _LONGEST_ASKED)
-    try:
-        until = parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(until - now / 1e9, _LONGEST_ASKED)
 
 
 def _named(errand: _Errand) -> str:

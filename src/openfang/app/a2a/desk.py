@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.app.a2a.operations import CANCEL, check_own, raised, sees_all, unknown, visible
 from openfang.app.a2a.parcels import pack
+from openfang.app.approvals.answering import Answering
 from openfang.app.calling import Calling
+from openfang.core.calls import FOREVER
 from openfang.core.errors import Conflict, NotFound, OpenFangError, Rejected, UnknownTool
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS
 from openfang.core.sessions import SessionSummary
 from openfang.core.tasks import Task
+from openfang.pipeline.tasks.forms import content_of
+from openfang.policy.showing import asked_in, read_answer
 from openfang.storage.sessions import SessionStore, begin
 
 if TYPE_CHECKING:
@@ -87,11 +91,20 @@ class Desk:
             )
         said = {"task": task.id, "message": sent.message.text}
         await self._operate(task.agent, "answer", said)
+        await self._check_approval(task.id, sent)
         if sent.push is None:
             return await self.parts.tasks.answer(task.id, sent.message)
         await self.parts.pushes.check(sent.push)
         beside = self.parts.pushes.beside(replace(sent.push, task=task.id))
         return await self.parts.tasks.answer(task.id, sent.message, beside)
+
+    async def _check_approval(self, task_id: str, sent: Sent) -> None:
+        """Refuse an answer to the question of a call by who may not give it; the task waits on."""
+        form = self.parts.tasks.asked(task_id)
+        question = asked_in(form)
+        if question:
+            approve = read_answer(content_of(form, sent.message), question)
+            await Answering(self.parts, self.caller).check(question, approve=bool(approve))
 
     async def _begun(self, sent: Sent, options: Options) -> Task:
         parts = self.parts
@@ -142,8 +155,7 @@ class Desk:
     ) -> Awaitable[Result]:
         """Make the call that is the work on a task; it waits for a person if one must say yes."""
         parts, task = self.parts, client.connection
-        patience = parts.config.approvals.timeout_secs
-        wanted = replace(options, client=client, progress=progress, patience=patience, task=task)
+        wanted = replace(options, client=client, progress=progress, patience=FOREVER, task=task)
         calling = Calling(parts, self.caller, self.chain, self.edge)
         return parts.invoke(calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task))
 

@@ -13,7 +13,7 @@ from openfang.agents.ports import Rest
 from openfang.agents.spec import Mind
 from openfang.app.agents.holders import OWN_TIME, Holders, reaching
 from openfang.core.agents import Ended, Ending, Message, Speaker
-from openfang.core.calls import Call
+from openfang.core.calls import FOREVER, Call
 from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.results import Result, text_part
 from openfang.policy.context import NO_WISH, bind
@@ -135,6 +135,7 @@ class Resuming:
             chain=replace(origin.chain, deadline=self.parts.clock.monotonic() + seconds),
             labels=one.labels,
             edge="resume",
+            patience=FOREVER,
             resumes=one.run,
             task=one.task,
             asker=origin.asker,

@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from openfang.app.auth.identify import identify, require
+from openfang.app.approvals.webhook import Hook
+from openfang.app.auth.identify import identify, note_refusal, require
 from openfang.app.daemon.events import Listening
 from openfang.app.local import Local
 from openfang.app.offering.local import ANYBODY
 from openfang.config.show import as_dict
 from openfang.core.calls import Role
-from openfang.core.errors import GuardTripped
+from openfang.core.errors import CallRefused, GuardTripped
 from openfang.core.wire import moment
 from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import Authority
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from openfang.app.metrics.telemetry import Telemetry
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
+    from openfang.core.keys import Question
     from openfang.core.trace import Chain
     from openfang.guard.rate import Granted
 
@@ -86,6 +88,14 @@ class ServedNode:
     async def require(self, caller: Caller, *roles: Role) -> None:
         """Refuse, on record, whoever has none of these roles."""
         await require(self.parts, caller, *roles)
+
+    async def answer_with(self, question_id: str, token: str, by: str) -> Question:
+        """Answer a question with a token of the webhook, or refuse on record."""
+        try:
+            return await Hook(self.parts).answer(question_id, token, by)
+        except CallRefused as refusal:
+            await note_refusal(self.parts, "nobody", refusal.rule, refusal.message)
+            raise
 
     def session(self, caller: Caller, chain: Chain, edge: str = EDGE) -> Local:
         """Let this caller use the node, over this edge."""

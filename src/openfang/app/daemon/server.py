@@ -12,6 +12,7 @@ import anyio
 
 from openfang.app.a2a.house import NodeHouse
 from openfang.app.a2a.watching import watch_over
+from openfang.app.approvals.timing import watch_approvals
 from openfang.app.auth.doors import Doors, RightKeys
 from openfang.app.daemon.events import Feed
 from openfang.app.daemon.node import ServedNode
@@ -62,7 +63,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     most = max(1, parts.config.server.connections // _A_SHARE)
     health = partial(_health, stop)
     feed = Feed(parts.database, health, most=most)
-    parts.approvals.most_waiting = most
+    parts.approvals.waits.most = most
     telemetry = Telemetry(_readings(parts, feed))
     parts.turned_away = telemetry.turned_away
     right = RightKeys(parts.keys, parts.clock, parts.issuer)
@@ -107,6 +108,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(a2a.run, stop),
         partial(watch_over, parts, house),
         partial(watch_schedules, parts),
+        partial(watch_approvals, parts),
         partial(fold_now_and_then, parts),
     )
     return Served(

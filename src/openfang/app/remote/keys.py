@@ -1,4 +1,4 @@
-"""Keys and questions as a daemon tells them, and what is told to it of new ones."""
+"""Keys as a daemon tells them, and what is told to it of new ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.core.keys import AdminToken, Key
-from openfang.core.wire import key_body, read_key, read_question
+from openfang.core.wire import key_body, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openfang.core.keys import Question
 
 K = TypeVar("K", Key, AdminToken)
 _SECOND: Final = 1_000_000_000
@@ -23,16 +22,10 @@ _GIVEN: Final = frozenset({"id", "state", "created_at", "expires_at", "revoked_a
 def dated_key(body: Mapping[str, Any]) -> Key | AdminToken:
     """Read a key or a token."""
     key = read_key(body)
-    return key if key.expires_at is None else replace(key, expires_at=_late(key.expires_at))
+    return key if key.expires_at is None else replace(key, expires_at=late(key.expires_at))
 
 
-def dated_question(body: Mapping[str, Any]) -> Question:
-    """Read a question."""
-    question = read_question(body)
-    return replace(question, expires_at=_late(question.expires_at))
-
-
-def _late(moment: int) -> int:
+def late(moment: int) -> int:
     """Let what ends within a second end with it: never here before it does there."""
     return moment if moment % _SECOND else moment + _LAST_OF_SECOND
 

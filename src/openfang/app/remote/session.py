@@ -26,10 +26,11 @@ from openfang.app.remote.addresses import (
     tool_path,
 )
 from openfang.app.remote.asking import in_doubt
-from openfang.app.remote.keys import content_body, dated_key, dated_question, read_made, wanted_key
+from openfang.app.remote.keys import content_body, dated_key, read_made, wanted_key
+from openfang.app.remote.questions import dated_question, questions_query, read_questions
 from openfang.app.remote.schedules import RemoteSchedules
 from openfang.core.errors import NotFound, Parked
-from openfang.core.keys import AdminToken, Key, Scope
+from openfang.core.keys import OPEN, AdminToken, Key, Scope
 from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.task_wire import Following, read_states, read_task, read_tasks
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
-    from openfang.core.keys import Question, Spec
+    from openfang.core.keys import Question, QuestionFilter, QuestionPage, Spec
     from openfang.core.log import Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
@@ -144,10 +145,9 @@ class Remote(RemoteSchedules):
         except NotFound:
             return None
 
-    async def questions(self, *, answered: bool = False) -> list[Question]:
+    async def questions(self, wanted: QuestionFilter = OPEN) -> QuestionPage:
         """List what waits for a person, newest first."""
-        query = query_of({"all": "true" if answered else None})
-        return await self.daemon.get(f"/api/approvals{query}", _each("approvals", dated_question))
+        return await self.daemon.get(f"/api/approvals{questions_query(wanted)}", read_questions)
 
     async def question(self, question_id: str) -> Question:
         """Find one question; another caller's does not exist."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from openfang.app.agents.holders import Holders, reaching
-from openfang.core.calls import Call
+from openfang.core.calls import FOREVER, Call
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
@@ -82,7 +82,7 @@ class Errands:
             ),
             labels=errand.labels,
             edge=errand.edge,
-            patience=config.approvals.timeout_secs,
+            patience=FOREVER,
             task=errand.task_id,
             asker="" if errand.root == errand.owner else errand.root,
         )

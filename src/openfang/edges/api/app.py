@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
 from openfang.core.trace import read_chain
 from openfang.edges.api.checks import check_host, check_origin, one_of_each
-from openfang.edges.api.endpoint import BY_PIPELINE, Access
+from openfang.edges.api.endpoint import BY_PIPELINE, KEYLESS
 from openfang.edges.api.exchange import (
     MAX_BODY,
     Answer,
@@ -89,7 +89,8 @@ class Api:
             return
         endpoint, path = self._find(scope)
         served.route = "" if endpoint is None else endpoint.path
-        if endpoint is None or endpoint.access is not Access.PUBLIC:
+        keyless = endpoint is not None and endpoint.access in KEYLESS
+        if not keyless:
             served.caller = await self._caller(scope, secret_of(headers), EDGE)
         caller = served.caller
         if endpoint is None:
@@ -97,7 +98,7 @@ class Api:
             raise self._nothing_there(scope)
         await self._admit(endpoint, caller, scope, headers)
         query, body = await self._read(endpoint, caller, scope, receive, headers)
-        if body is not None:
+        if body is not None and not keyless:
             # It may have been long on its way: the key that began it may be revoked by now.
             caller = served.caller = await self._caller(scope, secret_of(headers), EDGE)
         asked = Asked(
@@ -257,7 +258,7 @@ class Api:
         self, endpoint: Endpoint, caller: Caller, scope: Scope, headers: Headers
     ) -> None:
         """Hold the caller to its rate and its role."""
-        if endpoint.access is Access.PUBLIC:
+        if endpoint.access in KEYLESS:
             self.node.charge_address(_address(scope), endpoint.work)
         elif endpoint.work != BY_PIPELINE:
             self.node.charge(caller, endpoint.work)

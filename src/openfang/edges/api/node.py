@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from openfang.core.calls import Caller, Role
+    from openfang.core.keys import Question
     from openfang.core.session import Session
     from openfang.core.trace import Chain
     from openfang.edges.api.oauth import Authority
@@ -47,6 +48,10 @@ class Node(Protocol):
 
     async def require(self, caller: Caller, *roles: Role) -> None:
         """Refuse, on record, whoever has none of these roles."""
+        ...
+
+    async def answer_with(self, question_id: str, token: str, by: str) -> Question:
+        """Answer a question with a token that stands in for a key, or refuse on record."""
         ...
 
     def session(self, caller: Caller, chain: Chain, edge: str = EDGE) -> Session:

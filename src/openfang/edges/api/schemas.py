@@ -6,7 +6,7 @@ from typing import Any
 
 from openfang.core.calls import Mode, Role
 from openfang.core.ids import Kind
-from openfang.core.keys import EDGES, Answer, Scope
+from openfang.core.keys import EDGES, Answer, Scope, Way
 from openfang.core.telling import KINDS
 from openfang.core.tools import TAGS, Effect, Risk, Trust
 from openfang.safety.sizes import MAX_ARGUMENTS
@@ -95,6 +95,7 @@ ANSWER = exact(
     {"answer": one_of("approve", "deny"), "scope": one_of(*(scope.value for scope in Scope))},
     "answer",
 )
+TOKEN_ANSWER = exact({"token": word(), "by": word(maxLength=100)}, "token")
 NEW_SPEC = {
     **exact(
         {
@@ -299,9 +300,14 @@ COMPONENTS: dict[str, Schema] = {
             "expires_at": or_null(_MOMENT),
             "answered_at": or_null(_MOMENT),
             "answered_by": or_null(TEXT),
+            "via": or_null(one_of(*(way.value for way in Way))),
+            "root": TEXT,
+            "about": _OBJECT,
         }
     ),
-    "Approvals": page("approvals", ref("Approval")),
+    "Approvals": whole(
+        {"approvals": listed(ref("Approval")), "total": COUNT, "next": or_null(TEXT)}
+    ),
     "Spec": whole(
         {"hash": _HASH, "project": TEXT, "name": TEXT, "frozen_by": TEXT, "frozen_at": _MOMENT}
     ),
@@ -351,7 +357,14 @@ TOOL_QUERY: dict[str, Schema] = {
     "tag": _TAG,
     "all": _FLAG,
 }
-ALL_QUERY: dict[str, Schema] = {"all": _FLAG}
+QUESTIONS_QUERY: dict[str, Schema] = {
+    "all": _FLAG,
+    "state": one_of("all", "expired", *(state.value for state in Answer)),
+    "caller": word(),
+    "tool": word(),
+    "after": word(),
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+}
 SEARCH_QUERY: dict[str, Schema] = {
     "event": word(),
     "tool": word(),

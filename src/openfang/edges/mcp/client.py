@@ -109,6 +109,7 @@ class LinkedClient:
     capabilities: Mapping[str, Any]
     level: str
     link: Link
+    has_person: bool = True
 
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> Result:
         """Put a question; an error that it answers with is its answer."""

@@ -27,6 +27,7 @@ class TaskClient:
     put: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     capabilities: Mapping[str, Any] = field(default_factory=lambda: _CAPABILITIES)
     level: str = ""
+    has_person: bool = False
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> Result:

@@ -6,7 +6,7 @@ import time
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
@@ -212,6 +212,11 @@ class TaskService:
             task = await self._ledger.move(task_id, answer.decide, beside=statements)
             answer.give()
             return task
+
+    def asked(self, task_id: str) -> Mapping[str, Any]:
+        """Give the form that a task waits for to be filled in, if it waits for one here."""
+        with self._rooms.of(task_id) as room:
+            return room.question.form if room.question else {}
 
     async def cancel(self, task_id: str) -> Task:
         """End one, then the work on it: what that still brings changes nothing."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from openfang.core.keys import Scope
+from openfang.core.keys import QuestionFilter, Scope
 from openfang.core.wire import question_body
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint
@@ -20,10 +20,13 @@ def _shown(asked: Asked, question: Question) -> Answer:
 
 
 async def _list(asked: Asked) -> Answer:
-    found = await asked.session.questions(answered=asked.query.get("all", False))
-    now = asked.node.now()
-    bodies = [question_body(question, now) for question in found]
-    return json_answer({"approvals": bodies, "total": len(bodies)})
+    query: dict[str, Any] = dict(asked.query)
+    if query.pop("all", False):
+        query.setdefault("state", "all")
+    wanted = QuestionFilter(**query)
+    page, now = await asked.session.questions(wanted), asked.node.now()
+    bodies = [question_body(question, now) for question in page.questions]
+    return json_answer({"approvals": bodies, "total": page.total, "next": page.next or None})
 
 
 async def _show(asked: Asked) -> Answer:
@@ -36,6 +39,11 @@ async def _answer(asked: Asked) -> Answer:
     return _shown(asked, await asked.session.answer(asked.path["id"], approve=approve, scope=scope))
 
 
+async def _answer_with(asked: Asked) -> Answer:
+    token, by = asked.body["token"], asked.body.get("by", "")
+    return _shown(asked, await asked.node.answer_with(asked.path["id"], token, by))
+
+
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -43,7 +51,7 @@ ENDPOINTS = (
         name="list_approvals",
         summary="List what waits for a person: one's own, or everybody's for who watches.",
         handle=_list,
-        query=schemas.ALL_QUERY,
+        query=schemas.QUESTIONS_QUERY,
         answers={200: "Approvals"},
     ),
     Endpoint(
@@ -65,5 +73,17 @@ ENDPOINTS = (
         body=schemas.ANSWER,
         answers={200: "Approval"},
         problems=(403, 404, 409, 422),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/approvals/{id}/answer",
+        name="answer_approval_with_token",
+        summary="Answer a question with a token that was sent to the webhook, once.",
+        handle=_answer_with,
+        access=Access.TOKEN,
+        work="call",
+        body=schemas.TOKEN_ANSWER,
+        answers={200: "Approval"},
+        problems=(403, 409, 422),
     ),
 )

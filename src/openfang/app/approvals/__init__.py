@@ -1,0 +1,1 @@
+"""Questions to people: who may answer, where they are sent, and when they are over."""
