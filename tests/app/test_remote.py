@@ -17,7 +17,7 @@ from openfang.core.bodies import explanation_body, result_body, tool_body
 from openfang.core.calls import Grants, Mode, Role
 from openfang.core.errors import CallFailed, OpenFangError, Parked, SourceFailed
 from openfang.core.ids import Kind
-from openfang.core.keys import AdminToken, Key, Scope
+from openfang.core.keys import AdminToken, Key, QuestionFilter, Scope
 from openfang.core.log import Search
 from openfang.core.results import Result
 from openfang.core.session import Options
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from openfang.core.keys import Question
     from openfang.core.session import Session
 
     Act = Callable[[Session], Awaitable[object]]
@@ -81,7 +80,8 @@ async def _reads(session: Session) -> dict[str, Any]:
         await session.tools(disabled=True),
     ]
     held, difference = await session.tool("mcp:odd:a/b c")
-    questions = await session.questions(answered=True)
+    page = await session.questions(QuestionFilter(state="all"))
+    questions = page.questions
     return {
         "tools": [[tool_body(tool) for tool in tools] for tools in found],
         "held": (tool_body(held), difference),
@@ -89,7 +89,8 @@ async def _reads(session: Session) -> dict[str, Any]:
         "explained": explanation_body(await session.explain("shell_exec", _SHELL)),
         "questions": [question_body(question, now) for question in questions],
         "question": question_body(await session.question(questions[0].id), now),
-        "pending": [question.id for question in await session.questions()],
+        "pending": [question.id for question in (await session.questions()).questions],
+        "page": (page.total, page.next),
         "specs": [spec.hash for spec in await session.specs()],
         "keys": [key_body(key, now) for key in await session.keys()],
         "search": await session.search(Search(event="key_created", text="admin", after=0)),
@@ -200,9 +201,8 @@ async def test_a_call_waits_for_its_answer(tmp_path: Path) -> None:
             results.append(await remote.call("shell_exec", _SHELL, Options(patience=30)))
 
         group.start_soon(call)
-        asked: list[Question] = []
-        while not asked:
-            asked = await remote.questions()
+        while not (asked := (await remote.questions()).questions):
+            pass
         await local.answer(asked[0].id, approve=True)
     assert "hello" in results[0].text
 

@@ -297,6 +297,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/a2a/send": {"agent": "elsewhere", "message": "hi"},
     "/api/a2a/tasks": {"agent": AGENT, "message": "hi"},
     "/api/approvals/{id}": {"answer": "approve"},
+    "/api/approvals/{id}/answer": {"token": "ofa_none"},
     "/api/specs": {"name": "another", "content": "another plan"},
     "/api/schedules": {"agent": AGENT, "schedule": "daily", "description": "hi"},
     "/api/keys": {"name": "another", "role": "admin"},

@@ -248,12 +248,12 @@ async def test_question_answer_and_use_are_on_record(app: OpenApp) -> None:
     }
     by = app.caller.id
     assert [(event, orjson.loads(payload)) for event, payload, _ in told] == [
-        ("approval_requested", {**common, "state": "pending", "answered_by": None}),
-        ("approval_answered", {**common, "state": "approved", "answered_by": by}),
-        ("approval_spent", {**common, "state": "approved", "answered_by": by}),
+        ("approval_requested", {**common, "state": "pending", "answered_by": None, "via": None}),
+        ("approval_answered", {**common, "state": "approved", "answered_by": by, "via": "api"}),
+        ("approval_spent", {**common, "state": "approved", "answered_by": by, "via": "api"}),
     ]
     for _, _, context in told:
-        assert orjson.loads(context) == {"caller": by, "tool": TOOL}
+        assert orjson.loads(context) == {"caller": by, "tool": TOOL, "root": by}
 
 
 async def test_a_session_approval_needs_a_run(app: OpenApp) -> None:

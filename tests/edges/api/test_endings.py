@@ -73,7 +73,7 @@ async def test_who_hangs_up_while_a_person_thinks_leaves_the_question(
             await anyio.lowlevel.checkpoint()
     client.hang_up()
     with anyio.fail_after(10):
-        while node.app.parts.approvals.waiting:
+        while node.app.parts.approvals.waits:
             await anyio.lowlevel.checkpoint()
     await node.post(f"/api/approvals/{asked[0]['id']}", {"answer": "approve"})
     assert (await node.call("mcp:demo:deploy")).status == 200

@@ -74,6 +74,7 @@ TABLE = {
     ("GET", "/api/approvals"): "key",
     ("GET", "/api/approvals/{id}"): "key",
     ("POST", "/api/approvals/{id}"): "approver",
+    ("POST", "/api/approvals/{id}/answer"): "token",
     ("GET", "/api/specs"): "key",
     ("POST", "/api/specs"): "admin",
     ("GET", "/api/keys"): "admin",
@@ -123,6 +124,7 @@ The cards of agents that the operator publishes need no key.
 BODIES = {
     "/api/agents/{name}/message": {"message": "hello"},
     "/api/approvals/{id}": {"answer": "deny"},
+    "/api/approvals/{id}/answer": {"token": "ofa_none"},
     "/api/schedules": {"agent": "nobody", "schedule": "hourly", "description": "x"},
     "/api/specs": {"name": "plan", "content": "a plan"},
     "/api/keys": {"name": "one-more"},
@@ -173,7 +175,9 @@ async def test_every_route_is_open_to_exactly_whom_the_table_says(node: Live) ->
         for role, key in keys.items():
             reply = await knock(node, method, path, key)
             where = (method, path, role)
-            if role in ENOUGH[access]:
+            if access == "token":  # no key stands in for it
+                assert (where, reply.told) == (where, (401, "answer_token"))
+            elif role in ENOUGH[access]:
                 assert (where, reply.status not in {401, 403}) == (where, True), reply.body
                 assert (where, reply.status < 500) == (where, True)
             elif role is None:
