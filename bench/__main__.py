@@ -15,6 +15,7 @@ import anyio
 from bench import (
     a2a,
     agents,
+    approvals,
     chains,
     cli,
     code_agents,
@@ -34,6 +35,7 @@ from bench import (
 
 PARTS = (
     *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules", "rules"),
+    "approvals",
     *("daemon", "serving", "a2a", "chains", "openai", "cli"),
 )
 
@@ -50,6 +52,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "memory": memory,
         "schedules": schedules,
         "rules": rules,
+        "approvals": approvals,
         "daemon": daemon,
         "serving": serving,
         "a2a": a2a,

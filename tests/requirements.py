@@ -229,7 +229,6 @@ REQUIREMENTS = (
         "loopback and private ranges, never the metadata addresses. The same switch, "
         "default false, stands in `[[a2a.external_agents]]`, `[[nodes]]`, `[a2a.push]`, "
         "`[approvals.webhook]` and `[tools.web_fetch]`.",
-        open="the switch of the webhook",
     ),
     Requirement(
         "C3.10",
@@ -736,7 +735,7 @@ REQUIREMENTS = (
         "C15.2",
         "Answered in the page, the CLI, by webhook, as MCP elicitation or "
         "`input_required`, as A2A `input-required`; a timeout denies.",
-        open="more ways to answer",
+        open="the page",
     ),
     Requirement(
         "C15.3",
@@ -745,7 +744,6 @@ REQUIREMENTS = (
         "question and its answer are still there: an agent's run takes it up from its "
         "journal, a client by sending the identical call again, which uses the approval "
         "once.",
-        open="journals and other edges",
     ),
     Requirement(
         "C16.1",

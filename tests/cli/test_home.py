@@ -42,13 +42,13 @@ def test_a_wrong_configuration_is_named_by_file_line_and_key(fresh: Cli) -> None
     assert "then: openfang config check" in stopped.err
 
 
-WEBHOOK = '[approvals.webhook]\nurl = "https://x.org"\nsecret = "hush-hush-hush-hush"'
+NODES = f'[[nodes]]\nname = "b"\nurl = "https://x.org"\npublic_key = "{"A" * 43}"'
 
 
 def test_what_the_configuration_says_in_vain_is_a_warning(fresh: Cli) -> None:
-    said = "approvals.webhook: it has no effect in this version"
+    said = "nodes: it has no effect in this version"
     assert said not in fresh("config", "check").err
-    fresh.configure(WEBHOOK)
+    fresh.configure(NODES)
     checked = fresh("config", "check")
     assert (checked.code, checked.out, f"warning: {said}" in checked.err) == (0, "", True)
     looked = fresh("doctor", "--json").json

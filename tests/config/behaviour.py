@@ -13,6 +13,7 @@ PLACES = "tests/sources/test_places.py::"
 COMPAT = "tests/compat/"
 SLOW = "tests/faults/test_slow.py::"
 API = "tests/edges/api/"
+WEBHOOK = "tests/app/approvals/test_webhook.py::"
 SERVERS = "tests/app/test_server_settings.py::"
 SOURCE = "tests/sources/mcp/test_source.py::"
 OFFERING = "tests/app/offering/"
@@ -23,7 +24,6 @@ OAUTH = "tests/sources/mcp/test_oauth.py::"
 MODELS = "tests/agents/models/test_providers.py::"
 TOPICS = frozenset(
     {
-        "webhook",
     }
 )
 
@@ -183,9 +183,12 @@ BEHAVIOUR: dict[str, str] = {
     "audit.jsonl": f"{SETTINGS}test_jsonl_gets_every_record_as_a_line",
     "audit.stdout": f"{SETTINGS}test_stdout_gets_every_record",
     "approvals.timeout_secs": f"{SETTINGS}test_a_question_is_open_for_as_long_as_the_timeout_says",
-    "approvals.webhook.url": "open: webhook",
-    "approvals.webhook.secret": "open: webhook",
-    "approvals.webhook.allow_private": "open: webhook",
+    "approvals.max_pending": "tests/policy/test_approvals.py::test_the_operator_says_how_many_questions_may_be_open",
+    "approvals.ask_clients": "tests/edges/test_approving.py::test_where_the_operator_says_so_no_client_is_asked",
+    "approvals.four_eyes": "tests/edges/test_approving.py::test_where_four_eyes_are_wanted_who_asked_may_not_answer",
+    "approvals.webhook.url": f"{WEBHOOK}test_a_question_is_sent_signed_and_its_token_answers_it_once",
+    "approvals.webhook.secret": f"{WEBHOOK}test_another_secret_makes_what_was_sent_before_worthless",
+    "approvals.webhook.allow_private": f"{WEBHOOK}test_nothing_is_sent_inside_unless_the_operator_says_so",
     "auth.require_key": f"{API}test_keys.py::test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_admin",
     **{f"auth.issuer.{key}": f"{API}test_oauth.py::{test}" for key, test in _ISSUER_KEYS.items()},
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",

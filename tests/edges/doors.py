@@ -297,7 +297,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/a2a/send": {"agent": "elsewhere", "message": "hi"},
     "/api/a2a/tasks": {"agent": AGENT, "message": "hi"},
     "/api/approvals/{id}": {"answer": "approve"},
-    "/api/approvals/{id}/answer": {"token": "ofa_none"},
     "/api/specs": {"name": "another", "content": "another plan"},
     "/api/schedules": {"agent": AGENT, "schedule": "daily", "description": "hi"},
     "/api/keys": {"name": "another", "role": "admin"},
@@ -348,3 +347,4 @@ def public_doors() -> dict[str, str]:
 
 
 PUBLIC = Access.PUBLIC.value
+TOKEN = Access.TOKEN.value

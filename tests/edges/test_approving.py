@@ -216,6 +216,22 @@ async def test_a_peer_that_may_answer_does_so_by_name_and_never_in_passing(
         assert demo.source.reached == 1
 
 
+@pytest.mark.requirement("C7.11")
+async def test_the_time_of_a_person_is_neither_the_chains_nor_the_agents(
+    tmp_path: Path, demo: Demo
+) -> None:
+    async with helped(tmp_path, demo, f"{A2A}[guard]\ndeadline_secs = 0.5\n") as node:
+        task = (await send(node, {"text": "deploy"}))["result"]["task"]
+        (question,) = await asked(node)
+        clock = node.app.parts.clock
+        over = clock.monotonic() + 1.0
+        while clock.monotonic() < over:
+            await asked(node)
+        await node.post(f"/api/approvals/{question['id']}", {"answer": "approve"})
+        assert (await ended(node, task["id"]))["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert demo.source.reached == 1
+
+
 async def test_four_eyes_hold_for_who_began_the_chain(tmp_path: Path, demo: Demo) -> None:
     config = f'{A2A}[approvals]\nfour_eyes = ["*"]\n'
     async with helped(tmp_path, demo, config) as node:

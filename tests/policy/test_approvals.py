@@ -270,6 +270,17 @@ async def test_a_caller_can_have_only_so_many_questions_open(app: OpenApp) -> No
     assert caught.value.rule == "too_many_questions"
 
 
+async def test_the_operator_says_how_many_questions_may_be_open(tmp_path: Path) -> None:
+    source = TableSource(Kind.MCP, "demo", {"deploy": ({"risk": Risk.HIGH}, done)})
+    config = "[approvals]\nmax_pending = 2\n"
+    async with open_test_app(tmp_path / "few", config=config, sources=[source]) as app:
+        for number in range(2):
+            await parked(app, arguments={"to": str(number)})
+        with pytest.raises(GuardTripped) as caught:
+            await app.call(TOOL, to="one more")
+        assert caught.value.rule == "too_many_questions"
+
+
 async def test_a_new_key_of_an_old_name_inherits_no_approval(app: OpenApp) -> None:
     admin = Admin(app.parts, app.caller)
     await admin.create_key(Key(id="", name="bob", projects=("default",)))

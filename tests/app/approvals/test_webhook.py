@@ -58,7 +58,8 @@ async def reply(node: Live, sent: Taken, verb: str, **more: str) -> Reply:
     """Answer as the receiver does: by the address and a token that it was sent, without a key."""
     answer = orjson.loads(sent.body)["answer"]
     path = answer["url"].removeprefix(node.url)
-    return await node.post(path, {"token": answer[verb], **more}, key=None)
+    query = "".join(f"?{name}={value}" for name, value in more.items())
+    return await node.post(f"{path}{query}", key=answer[verb])
 
 
 async def test_a_question_is_sent_signed_and_its_token_answers_it_once(tmp_path: Path) -> None:
@@ -106,10 +107,13 @@ async def test_a_token_answers_no_other_question_nor_with_another_byte(tmp_path:
         nowhere = path.format("ask_none")
         changed = token[:-2] + ("a" if token[-2] != "a" else "b") + token[-1]
         for address, given in ((elsewhere, token), (nowhere, token), (here, changed)):
-            told = await node.post(address, {"token": given}, key=None)
+            told = await node.post(address, key=given)
             assert told.told == (401, "answer_token")
-        assert (await node.post(here, {"token": token}, key=None)).status == 200
-        assert len(await records(node, "policy_violation")) == 3
+        assert (await node.post(here, key=node.admin)).told == (401, "answer_token")
+        assert (await node.get("/api/approvals", key=token)).status == 401
+        assert (await node.post(here, key=token)).status == 200
+        told = [one["rule"] for one in await records(node, "policy_violation")]
+        assert told.count("answer_token") == 4
         assert (await node.call(TOOL, {"text": "two"})).status == 202
         assert demo.source.reached == 0
 

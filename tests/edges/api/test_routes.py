@@ -124,7 +124,6 @@ The cards of agents that the operator publishes need no key.
 BODIES = {
     "/api/agents/{name}/message": {"message": "hello"},
     "/api/approvals/{id}": {"answer": "deny"},
-    "/api/approvals/{id}/answer": {"token": "ofa_none"},
     "/api/schedules": {"agent": "nobody", "schedule": "hourly", "description": "x"},
     "/api/specs": {"name": "plan", "content": "a plan"},
     "/api/keys": {"name": "one-more"},

@@ -27,7 +27,7 @@ BY_PIPELINE = ""  # the guards of the pipeline charge for a call, whoever makes 
 
 
 class Access(Enum):
-    """Who may ask. An administrator may ask everything. A token in the body stands in for a key."""
+    """Who may ask. An administrator may ask everything; but a token is not to be had by a role."""
 
     PUBLIC = "public"
     TOKEN = "token"  # noqa: S105 - a kind of access

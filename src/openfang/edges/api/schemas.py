@@ -95,7 +95,6 @@ ANSWER = exact(
     {"answer": one_of("approve", "deny"), "scope": one_of(*(scope.value for scope in Scope))},
     "answer",
 )
-TOKEN_ANSWER = exact({"token": word(), "by": word(maxLength=100)}, "token")
 NEW_SPEC = {
     **exact(
         {
@@ -357,6 +356,7 @@ TOOL_QUERY: dict[str, Schema] = {
     "tag": _TAG,
     "all": _FLAG,
 }
+BY_QUERY: dict[str, Schema] = {"by": word(maxLength=100)}
 QUESTIONS_QUERY: dict[str, Schema] = {
     "all": _FLAG,
     "state": one_of("all", "expired", *(state.value for state in Answer)),

@@ -8,7 +8,7 @@ from openfang.core.keys import QuestionFilter, Scope
 from openfang.core.wire import question_body
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint
-from openfang.edges.api.exchange import Answer, json_answer
+from openfang.edges.api.exchange import Answer, json_answer, secret_of
 
 if TYPE_CHECKING:
     from openfang.core.keys import Question
@@ -40,7 +40,7 @@ async def _answer(asked: Asked) -> Answer:
 
 
 async def _answer_with(asked: Asked) -> Answer:
-    token, by = asked.body["token"], asked.body.get("by", "")
+    token, by = secret_of(asked.headers) or "", asked.query.get("by", "")
     return _shown(asked, await asked.node.answer_with(asked.path["id"], token, by))
 
 
@@ -82,8 +82,8 @@ ENDPOINTS = (
         handle=_answer_with,
         access=Access.TOKEN,
         work="call",
-        body=schemas.TOKEN_ANSWER,
+        query=schemas.BY_QUERY,
         answers={200: "Approval"},
-        problems=(403, 409, 422),
+        problems=(403, 409),
     ),
 )
