@@ -49,17 +49,14 @@ class ApprovalStore:
 
         Each kind is looked for by itself, so that ten thousand other questions are not read.
         """
-        of_it = f"SELECT {_COLUMNS} FROM approvals WHERE caller = ? AND tool = ? AND scope = "  # noqa: S608 - constants
-        still = "AND state <> 'spent' AND expires_at > ?"
-        sql = (
-            f"{of_it} 'rule' {still} "
-            f"UNION ALL {of_it} 'once' AND arguments_hash = ? {still} "
-            f"UNION ALL {of_it} 'session' AND run = ? {still} "
-            f"ORDER BY id DESC LIMIT {_MOST_COVERING}"
+        of_it = "SELECT id FROM approvals WHERE caller = ? AND tool = ? AND scope ="
+        each = (
+            f"{of_it} 'rule' UNION ALL {of_it} 'once' AND arguments_hash = ? "
+            f"UNION ALL {of_it} 'session' AND run = ?"
         )
+        where = f"id IN ({each}) AND state <> 'spent' AND expires_at > ?"
         it = (caller, tool)
-        found = (*it, now, *it, arguments_hash, now, *it, run, now)
-        return [_question(row) for row in self.database.read(sql, found)]
+        return self._select(where, (*it, *it, arguments_hash, *it, run, now), _MOST_COVERING)
 
     def state(self, question_id: str) -> Answer | None:
         """Look how it stands with a question, and at nothing else of it."""

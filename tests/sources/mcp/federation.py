@@ -73,6 +73,7 @@ class Person:
     connection: str = field(default_factory=lambda: new_id("link"))
     capabilities: Mapping[str, Any] = field(default_factory=lambda: EVERYTHING)
     level: str = ""
+    has_person: bool = True
     answers: Mapping[str, Answer] = field(default_factory=lambda: ANSWERS)
     asked: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[Any])
     told: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[Any])
