@@ -184,8 +184,10 @@ async def live(
         served.telemetry.reads(http_connections=lambda: len(crowd.connections))
 
         async def run() -> None:
-            await serve(served.app, listener, crowd, stop=stop, ready=ready.set)
-            ended.set()
+            try:
+                await serve(served.app, listener, crowd, stop=stop, ready=ready.set)
+            finally:
+                ended.set()  # also when it was cancelled: whoever waits would wait for ever
 
         await stack.enter_async_context(beside(run, *served.watches))
         await ready.wait()
