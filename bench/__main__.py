@@ -21,6 +21,7 @@ from bench import (
     code_agents,
     completions,
     daemon,
+    flows,
     lasting,
     log,
     mcp,
@@ -34,8 +35,8 @@ from bench import (
 )
 
 PARTS = (
-    *("path", "log", "mcp", "agents", "models", "code", "planner", "memory", "schedules", "rules"),
-    "approvals",
+    *("path", "flows", "log", "mcp", "agents", "models", "code", "planner", "memory"),
+    *("schedules", "rules", "approvals"),
     *("daemon", "serving", "a2a", "chains", "openai", "cli"),
 )
 
@@ -43,6 +44,7 @@ PARTS = (
 async def _async_figures(folder: Path, wanted: set[str]) -> None:
     parts = {
         "path": path,
+        "flows": flows,
         "log": log,
         "mcp": mcp,
         "agents": agents,

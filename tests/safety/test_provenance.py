@@ -162,7 +162,15 @@ def test_addresses_in_what_leaves_are_targets_too(text: str) -> None:
 def test_an_effect_that_chooses_nothing_was_named_by_nobody() -> None:
     assert unnamed({}, SEND, ["anything"]) == Unnamed()
     assert unnamed({"to": None, "cc": []}, SEND, ["anything"]) == Unnamed()
-    assert unnamed({"text": "x"}, Sink(effect=Effect.LOCAL_WRITE), ["x"]) == Unnamed()
+
+
+def test_where_no_argument_is_known_to_choose_all_of_them_do() -> None:
+    runs = Sink(effect=Effect.EXEC)
+    assert unnamed({}, runs, ["anything"]) == Unnamed()
+    assert unnamed({"line": "make all", "quiet": True}, runs, ["run make all"]) is None
+    assert unnamed({"line": "make all", "in": "/srv/x"}, runs, ["run make all"]) == Unnamed(
+        "in", "/srv/x"
+    )
 
 
 def test_what_is_told_of_a_long_value_is_its_beginning() -> None:

@@ -17,6 +17,7 @@ from openfang.sources.a2a.ledger import Ledger
 from openfang.sources.builtin.a2a import A2aLimits, a2a_tools
 from openfang.sources.builtin.agents import agent_tools
 from openfang.sources.builtin.board import BoardSettings, board_tools
+from openfang.sources.builtin.carried import Carried
 from openfang.sources.builtin.clock import clock_tools
 from openfang.sources.builtin.events import event_tools
 from openfang.sources.builtin.files import file_tools
@@ -29,6 +30,7 @@ from openfang.sources.builtin.shell import ShellLimits, shell_tools
 from openfang.sources.builtin.source import BuiltinSource
 from openfang.sources.builtin.web import WebLimits, web_tools
 from openfang.storage.board import BoardStore
+from openfang.storage.files import FileLabelStore
 from openfang.storage.memory import MemoryStore
 from openfang.storage.peers import PeerStore
 
@@ -107,11 +109,12 @@ def builtins_of(parts: Parts) -> BuiltinSource:
     board = BoardSettings(
         claim_secs=tools.tasks.claim_secs, reaches=reaches, now=parts.clock.time_ns
     )
+    carried = Carried(FileLabelStore(parts.database), parts.writer, parts.home.path)
     families = (
         clock_tools(parts.clock.time_ns),
-        file_tools(workspace, tools.files.max_bytes),
+        file_tools(workspace, tools.files.max_bytes, carried),
         memory_tools(MemoryStore(parts.database), parts.writer, memory, parts.readers),
-        shell_tools(workspace, shell),
+        shell_tools(workspace, shell, carried),
         web_tools(web),
         search_tools(_searching(parts), parts.clock.monotonic),
         image_tools(workspace, _image_limits(tools.image), see),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Heard: TypeAlias = str | bytes | Result
 _LARGEST: Final = 100_000
+_OF_ONE_RUN: Final = 400_000
 _OF_ONE_CALLER: Final = 2_000_000
 _OF_ALL: Final = 64_000_000
 _OVERHEAD: Final = 200
@@ -37,10 +38,20 @@ def _nothing() -> Iterable[str]:
 
 @dataclass(slots=True)
 class _Scope:
-    """What was heard in one run or conversation."""
+    """What was heard in one run or conversation, with its size; the latest stands at the end."""
 
-    heard: list[Heard] = field(default_factory=list[Heard])
+    heard: list[tuple[Heard, int]] = field(default_factory=list["tuple[Heard, int]"])
     size: int = 0
+
+    def add(self, heard: Heard, size: int) -> int:
+        """Keep it, forget the older half of what is too much, and say how much more there is."""
+        before = self.size
+        self.heard.append((heard, size))
+        self.size += size
+        if self.size > _OF_ONE_RUN:
+            del self.heard[: len(self.heard) // 2]
+            self.size = sum(size for _, size in self.heard)
+        return self.size - before
 
 
 @dataclass(slots=True)
@@ -51,16 +62,14 @@ class _Caller:
     size: int = 0
 
     def add(self, scope: str, heard: Heard, size: int) -> int:
-        """Keep it, forget what is oldest, and say by how much there is more now."""
+        """Keep it, forget what is oldest, and say how much more there is."""
         before = self.size
         kept = self.scopes.get(scope)
         if kept is None:
             kept = self.scopes[scope] = _Scope()
         else:
             self.scopes.move_to_end(scope)
-        kept.heard.append(heard)
-        kept.size += size
-        self.size += size
+        self.size += kept.add(heard, size)
         while self.size > _OF_ONE_CALLER:
             self.size -= self.scopes.popitem(last=False)[1].size
         return self.size - before
@@ -89,7 +98,7 @@ class TrustedTexts:
         """Keep what was said in a conversation, once."""
         caller = self._callers.get(root)
         kept = caller.scopes.get(scope) if caller else None
-        if kept is None or not any(text is one for one in kept.heard):
+        if kept is None or not any(text is one for one, _ in kept.heard):
             self._keep(root, scope, text, len(text))
 
     def _keep(self, root: str, scope: str, heard: Heard, size: int) -> None:
@@ -100,7 +109,7 @@ class TrustedTexts:
             caller = self._callers[root] = _Caller()
         self._size += caller.add(scope, heard, size + _OVERHEAD)
         if self._size > _OF_ALL:
-            self._callers.move_to_end(root)
+            self._callers.move_to_end(root)  # not the one who is being heard
             self._size -= self._callers.popitem(last=False)[1].size
 
     def unnamed(self, call: Call, tool: Tool) -> Unnamed | None:
@@ -114,7 +123,7 @@ class TrustedTexts:
             return
         for scope in {call.run_id: None, **dict.fromkeys(call.sessions)}:
             if scope is not None and (kept := caller.scopes.get(scope)):
-                for heard in reversed(kept.heard):
+                for heard, _ in reversed(kept.heard):
                     yield from _texts(heard)
 
 

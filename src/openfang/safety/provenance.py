@@ -1,8 +1,8 @@
 """Whether everything that a call chooses was named by somebody who is trusted (C9.3).
 
 Targets are the arguments that choose who, where and what. In what an external sink is given
-besides, every address counts, too: a link in a letter is a target of whoever reads it. An effect
-that chooses nothing by its arguments was named by nobody.
+besides, every address counts, too: a link in a letter is a target of whoever reads it. Where no
+argument is known to choose, all of them do; an effect without any was named by nobody.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Unnamed:
 
 def unnamed(arguments: Mapping[str, object], sink: Sink, trusted: Iterable[str]) -> Unnamed | None:
     """Find what a call chooses that nobody trusted has named."""
-    chosen = list(_chosen(arguments, sink.targets))
+    targets = sink.targets or tuple(arguments)
+    chosen = list(_chosen(arguments, targets))
     if not chosen:
         return Unnamed()
     if len(chosen) > _MOST_VALUES:
@@ -46,7 +47,7 @@ def unnamed(arguments: Mapping[str, object], sink: Sink, trusted: Iterable[str])
         return _shown(argument, atom)
     texts = [Text(text) for text in trusted]
     if sink.external:
-        chosen += _addressed(arguments, sink.targets)
+        chosen += _addressed(arguments, targets)
     for argument, atom in dict.fromkeys(chosen):
         if not _stands(atom, texts):
             return _shown(argument, atom)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.calls import Admitted
+    from openfang.sources.builtin.carried import Carried
 
 _MAX_ENTRIES = 10_000
 _MAX_BYTES = "tools.files.max_bytes"
@@ -61,10 +62,12 @@ _LIST = builtin_tool(
 )
 
 
-def file_tools(workspace: Callable[[str], Path], max_bytes: int) -> Sequence[Builtin]:
+def file_tools(
+    workspace: Callable[[str], Path], max_bytes: int, carried: Carried
+) -> Sequence[Builtin]:
     """The family of files; `workspace` finds the folder of a caller's space."""
     spaces = Workspaces(workspace)
-    family = _Files(spaces, max_bytes)
+    family = _Files(spaces, max_bytes, carried)
     does = ((_READ, family.read), (_WRITE, family.write), (_LIST, family.list))
     return [Builtin(tool, run, spaces.grant) for tool, run in does]
 
@@ -73,14 +76,19 @@ def file_tools(workspace: Callable[[str], Path], max_bytes: int) -> Sequence[Bui
 class _Files:
     spaces: Workspaces
     max_bytes: int
+    carried: Carried
 
     async def read(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments["path"]
         data = await to_thread.run_sync(self._read, admitted, path)
+        labels = self.carried.by(self._root(admitted), path)
         try:
-            return text_result(data.decode())
+            return text_result(data.decode(), labels=labels)
         except UnicodeDecodeError:
-            return _binary(path, data)
+            return replace(_binary(path, data), labels=labels)
+
+    def _root(self, admitted: Admitted) -> Path:
+        return self.spaces.find(admitted.call.caller.space)
 
     def _read(self, admitted: Admitted, path: str) -> bytes:
         with self.spaces.open(admitted.call.caller) as folder:
@@ -94,7 +102,10 @@ class _Files:
                 f"{path} would be {len(data)} bytes; at most {self.max_bytes} are written.",
                 way_out=_MAX_BYTES,
             )
+        root = self._root(admitted)
+        await self.carried.written(root, path, admitted.labels)
         await to_thread.run_sync(self._write, admitted, path, data)
+        await self.carried.replaced(root, path, admitted.labels)
         return text_result(f"Wrote {len(data)} bytes to {path}.")
 
     def _write(self, admitted: Admitted, path: str, data: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.calls import Admitted, Call
+    from openfang.sources.builtin.carried import Carried
 
 _LONGEST_SHOWN = 200
 _SHELL_SYNTAX = re.compile(r"[`;|<>&\n\r\0]|\$[({]")
@@ -70,9 +71,11 @@ class ShellLimits:
     process: Limits = _PROCESS
 
 
-def shell_tools(workspace: Callable[[str], Path], limits: ShellLimits) -> Sequence[Builtin]:
+def shell_tools(
+    workspace: Callable[[str], Path], limits: ShellLimits, carried: Carried
+) -> Sequence[Builtin]:
     """The family of the shell; `workspace` finds the folder of a caller's space."""
-    family = _Shell(workspace, limits)
+    family = _Shell(workspace, limits, carried)
     return [Builtin(_EXEC, family.run, family.grant)]
 
 
@@ -80,6 +83,7 @@ def shell_tools(workspace: Callable[[str], Path], limits: ShellLimits) -> Sequen
 class _Shell:
     workspace: Callable[[str], Path]
     limits: ShellLimits
+    carried: Carried
 
     async def run(self, admitted: Admitted) -> Result:
         arguments = admitted.call.arguments
@@ -95,7 +99,9 @@ class _Shell:
             output_limit=self.limits.output,
             limits=self.limits.process,
         )
-        return _result(await run(launch), launch.timeout)
+        # Nobody knows which files a program reads.
+        labels = self.carried.by_any(folder)
+        return replace(_result(await run(launch), launch.timeout), labels=labels)
 
     def grant(self, call: Call) -> Deny | None:
         """A grant covers a program by its name, or a command line by a pattern of its words."""
