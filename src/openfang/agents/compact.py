@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
 
+from openfang.agents.handles import is_written
 from openfang.core.agents import Message, Speaker
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def _fewer_steps(messages: list[Message], window: int) -> list[Message]:
         gone += len(step)
         total -= sum(map(_characters, step))
         tools |= dict.fromkeys(wish.tool for wish in step[0].wishes)
+        tools |= dict.fromkeys(_held(step))
         note = _note(_STEPS, list(tools))
         if total + len(note.text) <= window * _CHARACTERS:
             break
@@ -162,13 +164,22 @@ def _fewer_steps(messages: list[Message], window: int) -> list[Message]:
 
 
 def _first_lines(messages: Sequence[Message]) -> list[str]:
-    """The beginning of what the user said, turn by turn; of a note, what it had kept."""
+    """The beginning of what the user said, turn by turn; of a note, what it had kept; handles."""
     lines: list[str] = []
     for message in messages:
         if message.speaker is Speaker.USER:
             said = message.text.strip().splitlines() or [""]
             lines += said[1:] if _is_note(message) else [said[0]]
-    return lines
+    return [*lines, *_held(messages)]
+
+
+def _held(messages: Sequence[Message]) -> list[str]:
+    """Results that the model holds by their handles: without those it could not use them."""
+    return [
+        message.text
+        for message in messages
+        if message.speaker is Speaker.TOOL and is_written(message.text)
+    ]
 
 
 def _note(what: str, lines: Sequence[str]) -> Message:

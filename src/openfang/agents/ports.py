@@ -136,6 +136,22 @@ class Programs(Protocol):
         ...
 
 
+class Handles(Protocol):
+    """Results that a model holds without having read them."""
+
+    async def keep(self, call: Call, result: Result) -> str:
+        """Keep a result; what is returned stands for it."""
+        ...
+
+    def find(self, call: Call, handle: str) -> tuple[str, Labels] | None:
+        """Read the text of a result, and what it carries."""
+        ...
+
+    async def reveal(self, call: Call, handle: str, labels: Labels) -> None:
+        """Let what a result carries enter the run, on record."""
+        ...
+
+
 class Budgets(Protocol):
     """Who pays for a run, and whether it may go on."""
 
@@ -177,3 +193,4 @@ class Around:
     operate: Callable[[Admitted], Awaitable[Result]]
     ending: Callable[[], bool]
     hear: Callable[[str, str, str], None]
+    handles: Handles

@@ -49,6 +49,7 @@ class Mind:
     """An agent that is a model in a loop. `window` is what it is given to read, in tokens.
 
     `fallbacks` stand in for its model, in this order; a step has `seconds` with each of them.
+    `handles` is whether results from outside are shown only when it asks for them.
     """
 
     choice: Choice = NO_CHOICE
@@ -59,6 +60,7 @@ class Mind:
     max_tokens: int = 4096
     temperature: float = 0.7
     window: int = 100_000
+    handles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from openfang.agents.attached import whole
 from openfang.agents.given import NOTHING, described
+from openfang.agents.handles import NAME, REVEAL, filled, written
 from openfang.agents.history import lost, unanswered
 from openfang.agents.loop import Run, parting
 from openfang.agents.meter import Meter, Metered
@@ -17,6 +19,7 @@ from openfang.agents.questions import answer_in, askable, question_call
 from openfang.agents.spec import Mind, both
 from openfang.core.agents import NO_USAGE, Ended, Ending, Message, Speaker, Words
 from openfang.core.errors import CallFailed, CallRefused
+from openfang.core.results import Result, error_result, text_part, text_result
 from openfang.core.usage import Entry, Spending
 
 if TYPE_CHECKING:
@@ -29,11 +32,11 @@ if TYPE_CHECKING:
     from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.labels import Labels
     from openfang.core.progress import Told
-    from openfang.core.results import Result
     from openfang.core.tools import Tool
     from openfang.core.usage import Payer
 
 
+_SHOWN: Final = 80
 _WANTED: Final = ("instructions", "temperature", "max_tokens", "tools")
 
 
@@ -149,7 +152,7 @@ class Turn:
         """What the model is offered; it reads how others describe their tools."""
         tools = self.around.tools(self._caller)
         self.labels |= described(tools)
-        return tools
+        return [*tools, REVEAL] if self._handles else tools
 
     def _told(self, told: Told) -> None:
         """Pass it on; words that never become a turn are not lost."""
@@ -169,22 +172,70 @@ class Turn:
         `kept`: that it is made stands in the journal, from the moment on at which it is. One that
         waits for a person was not made: who goes on with the run makes it.
         """
+        call = self._made(wish, kept=kept)
+        if not self._handles:
+            return self._read(await self._answered(call))
+        if wish.tool == NAME:
+            return await self._revealed(call)
+        return await self._held(call, wish)
+
+    async def _held(self, call: Call, wish: Wish) -> Result:
+        """Make a call with what its handles stand for, and keep what comes from outside."""
+        handles = self.around.handles
+        arguments, carried = filled(wish.arguments, partial(handles.find, call))
+        if carried and not self.labels.untrusted:
+            # Nobody outside had a part in what else the model wrote: its own words name targets.
+            self.around.hear(call.root, self.opened.id, json.dumps(dict(wish.arguments)))
+        call = replace(call, arguments=arguments, labels=self.labels | carried, apart=True)
+        try:
+            result = await self._answered(call)
+        except CallRefused as refusal:
+            if carried:  # it may quote what the model has not read
+                refusal.message = f"{wish.tool} was not called: {refusal.rule}."
+            raise
+        if not result.labels.untrusted:
+            return self._read(result)
+        told = text_part(written(await handles.keep(call, result), wish.tool, result))
+        return Result(content=(told,), is_error=result.is_error, receipt=result.receipt)
+
+    def _made(self, wish: Wish, *, kept: bool) -> Call:
         parent = self.admitted.call
         made = parent.child(wish.tool, wish.arguments, ancestor=self.spec.id)
-        call = replace(
+        return replace(
             made,
             run=self.run,
             labels=self.labels,
             sessions=(*parent.sessions, self.opened.id),
             beside=self.around.sessions.begun(self.run, wish) if kept else (),
         )
+
+    @property
+    def _handles(self) -> bool:
+        return isinstance(self.spec.does, Mind) and self.spec.does.handles
+
+    async def _answered(self, call: Call) -> Result:
+        """Make a call; the message of one that failed may be somebody else's words."""
         try:
-            result = await self._counted(self.around.bind(self._caller, call))
+            return await self._counted(self.around.bind(self._caller, call))
         except CallFailed as failure:
-            self.labels |= failure.labels  # its message may be somebody else's words
-            raise
+            if not call.apart or not failure.labels.untrusted:
+                self.labels |= failure.labels
+                raise
+            return error_result(failure.message, labels=failure.labels)
+
+    def _read(self, result: Result) -> Result:
         self.labels |= result.labels
         return result
+
+    async def _revealed(self, call: Call) -> Result:
+        """Show what a handle stands for: from now on the run carries what it carries."""
+        handle = str(call.arguments.get("handle", ""))
+        found = self.around.handles.find(call, handle)
+        if found is None:
+            return error_result(f"There is no result {handle[:_SHOWN]}: make the call again.")
+        text, labels = found
+        await self.around.handles.reveal(call, handle, labels)
+        return self._read(text_result(text, labels=labels))
 
     async def _counted(self, call: Call) -> Result:
         """Make a call; one that was refused is none."""

@@ -110,6 +110,10 @@ class Model(Section):
     )
     temperature: Temperature = Field(default=0.7, description="How freely words are chosen.")
     system_prompt: str = Field(default="", description="What the model is told first.")
+    untrusted: Literal["shown", "handles"] = Field(
+        default="shown",
+        description="Results from outside: shown at once, or as handles until it asks for one.",
+    )
     api_key_env: Variable | None = Field(
         default=None, description="The variable that holds the provider's key."
     )

@@ -152,7 +152,8 @@ class Call:
     the one that this call is the work on. `meta` is what the caller wants a peer that serves this
     call to know besides. `peer` is who made the call, if that is an agent or a node elsewhere.
     `beside` are statements that are written in the unit in which its start is recorded: they hold
-    if, and only if, it was made. `pause` stops the time of those who wait.
+    if, and only if, it was made. `pause` stops the time of those who wait. What comes of a call
+    stays `apart` from the run, if it comes from outside: who made it lets nobody read it unasked.
     """
 
     tool: str
@@ -175,6 +176,7 @@ class Call:
     peer: str = ""
     beside: Statements = field(default=(), compare=False, repr=False)
     pause: Pause | None = field(default=None, compare=False, repr=False)
+    apart: bool = False
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property
@@ -207,6 +209,7 @@ class Call:
             meta={},
             resumes="",
             task="",
+            apart=False,
             asker=self.root,
             peer="",
             beside=(),

@@ -240,7 +240,7 @@ class Pipeline:
                 last = await self._finish(trail, began, None, error=error, stored=stored)
                 if isinstance(error, CallFailed):
                     error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
-                    error.labels |= admitted.tool.labels
+                    error.labels |= admitted.tool.labels | call.labels
             raise
         stored = (*blobs, *self.runs.absorb(call, trail.held, result.labels))
         last = await self._finish(trail, began, result, stored=stored)

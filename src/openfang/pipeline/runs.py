@@ -41,6 +41,8 @@ class RunLabels:
         """Let a call and its result enter the run; returns what must be stored with the ending."""
         run = call.run_id
         entering = call.labels | labels
+        if call.apart and entering.untrusted:
+            return ()
         if run is None or (entering | held == held and run not in self._aged):
             return ()
         self._aged.discard(run)

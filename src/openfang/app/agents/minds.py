@@ -252,6 +252,7 @@ def mind_of(manifest: Manifest) -> Mind:
         max_tokens=model.max_tokens,
         temperature=model.temperature,
         window=model.context_window,
+        handles=model.untrusted == "handles",
     )
 
 

@@ -23,6 +23,7 @@ from openfang.app.agents.budgets import Budgets
 from openfang.app.agents.cards import card, open_card
 from openfang.app.agents.eyes import Eyes
 from openfang.app.agents.guests import Guests, memory_space
+from openfang.app.agents.handles import KeptResults
 from openfang.app.agents.minds import Minds, mind_of
 from openfang.app.agents.programs import LaterPrograms
 from openfang.app.agents.resuming import Resuming
@@ -250,6 +251,7 @@ class Agents:
             operate=partial(operate, parts),
             ending=lambda: parts.ending,
             hear=parts.pipeline.flow.trusted.hear_in,
+            handles=KeptResults(parts),
         )
 
     def _blob(self, call: Call, blob: str) -> bytes | None:
