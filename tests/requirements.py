@@ -574,7 +574,6 @@ REQUIREMENTS = (
         "result); a secret never leaves; private (`private`, `pii`, `local_file`) and "
         "untrusted together never reach an external sink that the user did not name; the "
         "rest passes. An approval declassifies that one call.",
-        open="targets that stand word for word in trusted text",
     ),
     Requirement(
         "C9.4",
@@ -587,7 +586,6 @@ REQUIREMENTS = (
         "End to end over MCP, A2A and HTTP: page to `shell_exec` asks, secret to URL is "
         "refused, the twin without injection passes; the labels are in the audit of both "
         "calls.",
-        open="A2A, and labels in the log of calls that were not made",
     ),
     Requirement(
         "C10.1",

@@ -47,6 +47,7 @@ TOML: dict[str, str] = {
     "model.context_window": f"{TURNS}test_the_window_of_a_model_is_what_its_manifest_says",
     "model.temperature": f"{STEPS}test_limits_of_the_manifest_reach_the_model",
     "model.system_prompt": f"{STEPS}test_what_is_asked_is_the_whole_conversation_with_its_results",
+    "model.untrusted": "tests/contract/test_handles.py::test_what_a_model_has_not_read_goes_where_it_says_and_taints_nothing",
     "model.api_key_env": f"{MODELS}test_an_address_of_the_manifest_is_reached_with_the_manifests_key",
     "model.base_url": f"{MODELS}test_an_address_of_the_manifest_is_reached_with_the_manifests_key",
     "fallback_models[].provider": f"{MODELS}test_the_next_model_answers_when_the_one_before_cannot",

