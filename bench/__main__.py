@@ -21,6 +21,7 @@ from bench import (
     code_agents,
     completions,
     daemon,
+    definitions,
     flows,
     lasting,
     log,
@@ -36,7 +37,7 @@ from bench import (
 
 PARTS = (
     *("path", "flows", "log", "mcp", "agents", "models", "code", "planner", "memory"),
-    *("schedules", "rules", "approvals"),
+    *("schedules", "rules", "approvals", "definitions"),
     *("daemon", "serving", "a2a", "chains", "openai", "cli"),
 )
 
@@ -51,6 +52,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "models": models,
         "code": code_agents,
         "planner": planner,
+        "definitions": definitions,
         "memory": memory,
         "schedules": schedules,
         "rules": rules,

@@ -59,6 +59,7 @@ TYPED = {
     "servers logout": "waiting",
     "servers logs": "waiting",
     "servers test": "waiting",
+    "servers accept": "prompt:waiting:x",
     "secrets set": "another",
     "secrets remove": "token --yes",
     "agents show": "assistant",

@@ -22,10 +22,7 @@ SCHEDULES = "tests/app/schedules/test_schedules.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 MODELS = "tests/agents/models/test_providers.py::"
-TOPICS = frozenset(
-    {
-    }
-)
+TOPICS = frozenset({})
 
 RINGS = "tests/peers/rings/test_rings.py::"
 _NODE_KEYS = {
@@ -48,6 +45,7 @@ _SERVER_KEYS = {
     "enabled": f"{SERVERS}test_a_server_that_is_not_enabled_is_not_there",
     "allow_tools": f"{SERVERS}test_tools_that_are_not_allowed_do_not_exist",
     "deny_side_effect_tags": f"{SERVERS}test_a_denied_side_effect_is_refused_by_gate_5_in_the_seeds_words",
+    "scan": f"{API}test_definitions.py::test_the_operator_says_what_becomes_of_suspicious_words",
     "trust": f"{SERVERS}test_trust_decides_who_is_asked_and_whose_word_lowers_a_risk",
     "risk": f"{SERVERS}test_a_risk_holds_for_all_tools_but_those_that_have_their_own",
     "allow_private": f"{SERVERS}test_a_private_address_is_a_server_only_if_it_is_said",
@@ -238,6 +236,7 @@ BEHAVIOUR: dict[str, str] = {
     "tools.location.allow_private": f"{PLACES}test_a_private_address_is_asked_only_where_that_is_opened",
     "tools.location.timeout_secs": f"{PLACES}test_a_service_has_so_much_time",
     **{f"toolsets.NAME.{key}": f"{OFFERING}{test}" for key, test in _TOOLSET_KEYS.items()},
+    "definitions.scan": f"{API}test_definitions.py::test_the_operator_says_what_becomes_of_suspicious_words",
     "classify.critical": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
     "classify.high": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",
     "classify.medium": f"{SERVERS}test_the_operators_words_change_what_foreign_tools_are_taken_for",

@@ -11,6 +11,7 @@ from openfang.core.errors import NotFound
 from openfang.core.events import ToolsChanged
 from openfang.core.ids import Kind, tool_id
 from openfang.core.tools import Risk, Tool
+from openfang.registry.board import Board
 from openfang.registry.registry import Registry
 from openfang.registry.snapshot import Snapshot
 
@@ -54,7 +55,7 @@ class Pins:
 
     def save(self, pins: Sequence[Pin]) -> None:
         self.saves += 1
-        self.kept.update({pin.tool_id: pin for pin in pins})
+        self.kept.update({pin.id: pin for pin in pins})
 
 
 class FullDisk(Names):
@@ -89,7 +90,8 @@ class Source:
 def registry(
     names: Names | None = None, pins: Pins | None = None, adapters: Sequence[Adapter] = ()
 ) -> Registry:
-    return Registry(names=names or Names(), pins=pins or Pins(), clock=At(), adapters=adapters)
+    board = Board(pins or Pins(), At())
+    return Registry(names=names or Names(), board=board, adapters=adapters)
 
 
 def mcp(server: str, name: str, *, description: str = "", aliases: tuple[str, ...] = ()) -> Tool:

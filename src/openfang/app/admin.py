@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from openfang.app.definitions import Definitions
 from openfang.core.errors import Conflict, NotFound, OpenFangError
-from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, TOOL_ACCEPTED, Record
+from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, Record
 from openfang.core.ids import new_id
 from openfang.core.keys import AdminToken, Key, Spec
 from openfang.storage.approvals import end_all
@@ -141,11 +142,9 @@ class Admin:
         return spec
 
     async def accept_tool(self, name: str) -> Tool:
-        """Take a tool that changed as it is now."""
+        """Take a tool that is held back as it is now."""
         tool = self.parts.catalog.find(self.caller, name)
-        if tool.hold:  # on record first; one that is not held back cannot be accepted
-            await self.parts.broker.append([self._record(TOOL_ACCEPTED, tool=tool.id)])
-        self.parts.registry.accept(tool.id)
+        await Definitions(self.parts, self.caller).accept(tool.id)
         return self.parts.catalog.find(self.caller, tool.id)
 
     def _now(self) -> int:

@@ -14,6 +14,7 @@ from openfang.app.auth.callers import Callers
 from openfang.app.auth.identify import find_key
 from openfang.app.auth.issuer import TrustedIssuer
 from openfang.app.clock import SystemClock
+from openfang.app.definitions import records_of, scanning_of, scans_of, sift_again
 from openfang.app.families import builtins_of, switched_off
 from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
@@ -45,7 +46,9 @@ from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
 from openfang.policy.grants import matches
 from openfang.policy.rules.book import Book
+from openfang.registry.board import Board
 from openfang.registry.registry import Registry
+from openfang.registry.spoken import Spoken
 from openfang.safety.redact import Redactor
 from openfang.storage.approvals import ApprovalStore
 from openfang.storage.database import Database, open_home
@@ -178,6 +181,7 @@ def _build(ground: _Ground) -> Parts:
         blobs=BlobStore(database),
         approvals=means.approvals,
         registry=means.registry,
+        spoken=Spoken(means.registry.board, lambda name: scanning_of(current(), Kind.MCP, name)),
         catalog=pipeline.catalog,
         pipeline=pipeline,
         sources=means.sources,
@@ -221,10 +225,14 @@ class _Means:
 def _registry(ground: _Ground, backlog: Backlog, current: Current) -> Registry:
     return Registry(
         names=StoredNames(ground.database, backlog),
-        pins=StoredPins(ground.database, backlog),
-        clock=ground.clock,
+        board=Board(
+            StoredPins(ground.database, backlog),
+            ground.clock,
+            lambda verdicts: backlog.add(ground.broker.unit(records_of(verdicts))),
+        ),
         adapters=[load_plugin(plugin) for plugin in ground.config.plugins.adapters],
         off=lambda tool: switched_off(current(), tool),
+        scanning=lambda tool: scanning_of(current(), tool.kind, tool.source),
     )
 
 
@@ -315,9 +323,10 @@ def reconfigure(parts: Parts, config: Config) -> None:
     parts.hops.configure(config)
     parts.approvals.terms = _terms(config)
     _add_builtins(parts)
-    if config.tools.disabled != before.tools.disabled:
+    if (config.tools.disabled, scans_of(config)) != (before.tools.disabled, scans_of(before)):
         for (kind, _), source in list(parts.sources.items()):
             parts.add(kind, source)
+        sift_again(parts)
     parts.news.publish(Listed.TOOLS)  # a toolset may be another
 
 

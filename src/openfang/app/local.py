@@ -24,6 +24,7 @@ from openfang.app.agents.sessions import Conversations
 from openfang.app.approvals.answering import Answering
 from openfang.app.auth.identify import identify, require
 from openfang.app.calling import ONE_SHOT
+from openfang.app.definitions import held_body
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
 from openfang.app.lifespan import open_app
@@ -100,12 +101,12 @@ class Local(Managing, Scheduling):
             self.caller, kind=kind, risk=risk, tag=tag, disabled=disabled
         )
 
-    async def tool(self, name: str) -> tuple[Tool, str]:
-        """Find a tool by any name, and how one that is held back differs from what was accepted."""
+    async def tool(self, name: str) -> tuple[Tool, Mapping[str, Any] | None]:
+        """Find a tool by any name; of one that is held back, all that a person decides by."""
         await self._offered(name)
         tool = self.parts.catalog.find(self.caller, name)
         held = self.parts.registry.snapshot.held.get(tool.id)
-        return tool, held.diff if held else ""
+        return tool, held_body(held) if held else None
 
     async def _offered(self, name: str = "") -> None:
         """Let servers connect before their tools are missed; a daemon has done so long before."""

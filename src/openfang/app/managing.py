@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from openfang.app.admin import Admin
 from openfang.app.auth.identify import require
 from openfang.app.calling import ONE_SHOT, Calling
+from openfang.app.definitions import Definitions
 from openfang.app.servers.census import health_body, said, server_body, servers_body
 from openfang.app.servers.secrets import Secrets
 from openfang.app.servers.upkeep import Upkeep
@@ -27,6 +28,18 @@ class Managing(Calling):
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
         return await (await self._admin()).accept_tool(name)
+
+    async def held(self, source: str = "") -> Sequence[Mapping[str, Any]]:
+        """List what is held back of what others say of themselves, and why."""
+        await require(self.parts, self.caller, Role.AUDITOR)
+        await self._known(lists=True)
+        return Definitions(self.parts, self.caller).held(source)
+
+    async def accept(self, id_: str, digest: str = "") -> Mapping[str, Any]:
+        """Take what is held back as it is now; with a digest, only if it is still that."""
+        await require(self.parts, self.caller)
+        await self._known(lists=True)
+        return await Definitions(self.parts, self.caller).accept(id_, digest)
 
     async def specs(self) -> list[Spec]:
         """List the frozen specs, oldest first."""
@@ -110,10 +123,10 @@ class Managing(Calling):
         """Delete a secret; one that a server refers to only with `force`."""
         return await (await self._secrets()).remove(name, force=force)
 
-    async def _known(self) -> None:
+    async def _known(self, *, lists: bool = False) -> None:
         """Find out how the servers are; a daemon knows."""
         if self.edge == ONE_SHOT and self.parts.servers is not None:
-            await self.parts.servers.settled(woken=False)
+            await self.parts.servers.settled(woken=False, lists=lists)
 
     async def _upkeep(self) -> Upkeep:
         await require(self.parts, self.caller)

@@ -10,7 +10,6 @@ from anyio import Lock
 from openfang.app.news import News
 from openfang.app.schedules.book import Book
 from openfang.app.schedules.triggers import Events
-from openfang.core.events import TOOL_HELD, Record
 from openfang.core.usage import NOTHING
 from openfang.safety.urls import without_user
 
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
     from openfang.pipeline.invoke import Pipeline
     from openfang.pipeline.tasks.service import TaskService
     from openfang.policy.approvals import Approvals
-    from openfang.registry.pins import Changed
     from openfang.registry.registry import Registry
+    from openfang.registry.spoken import Spoken
     from openfang.safety.redact import Redactor
     from openfang.storage.database import Database
     from openfang.storage.keys import KeyStore
@@ -78,6 +77,7 @@ class Parts:
     blobs: BlobStore
     approvals: Approvals
     registry: Registry
+    spoken: Spoken
     catalog: Catalog
     pipeline: Pipeline
     sources: dict[tuple[Kind, str], ToolSource]
@@ -120,12 +120,7 @@ class Parts:
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""
         self.sources[kind, source.name] = source
-        known = self.registry.snapshot.held
         self.registry.refresh(f"{kind.value}:{source.name}", source)
-        held = self.registry.snapshot.held
-        records = [_held(tool, held[tool]) for tool in held if tool not in known]
-        if records:
-            self.backlog.add(self.broker.unit(records))
 
     def remove(self, kind: Kind, name: str) -> None:
         """Let a source go: its tools are listed no longer."""
@@ -137,8 +132,3 @@ class Parts:
         self.writer.close()
         self.broker.process.release()
         self.database.close()
-
-
-def _held(tool: str, change: Changed) -> Record:
-    payload = {"was": change.pin.digest, "now": change.digest, "diff": change.diff}
-    return Record(event=TOOL_HELD, level="warning", payload=payload, context={"tool": tool})

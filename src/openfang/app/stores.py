@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import orjson
+
 from openfang.core.errors import Conflict
 from openfang.registry.pins import Pin
+from openfang.safety.definitions import Finding
 from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
@@ -24,7 +27,10 @@ _NAMES = (
     "INSERT INTO names VALUES (?, ?) "
     "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name"
 )
-_PINS = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?)"
+_PINS = (
+    "INSERT OR REPLACE INTO pins (tool, digest, definition, first_seen, accepted, findings) "
+    "VALUES (?, ?, ?, ?, ?, ?)"
+)
 
 
 @dataclass(slots=True)
@@ -133,13 +139,26 @@ class StoredPins:
 
     def load(self) -> Mapping[str, Pin]:
         """Read all of them."""
-        sql = "SELECT tool, digest, definition, first_seen FROM pins"
-        return {
-            row[0]: Pin(tool_id=row[0], digest=row[1], definition=row[2], first_seen=row[3])
-            for row in self.database.read(sql)
-        }
+        sql = "SELECT tool, digest, definition, first_seen, accepted, findings FROM pins"
+        return {row[0]: _pin(row) for row in self.database.read(sql)}
 
     def save(self, pins: Sequence[Pin]) -> None:
         """Keep these in place of what was there."""
-        rows = ((pin.tool_id, pin.digest, pin.definition, pin.first_seen) for pin in pins)
-        self.backlog.put(_PINS, rows)
+        self.backlog.put(_PINS, map(_row, pins))
+
+
+def _pin(row: Row) -> Pin:
+    id_, digest, definition, first_seen, accepted, findings = row
+    return Pin(
+        id=id_,
+        digest=digest,
+        definition=definition,
+        first_seen=first_seen,
+        accepted=bool(accepted),
+        findings=tuple(Finding(**one) for one in orjson.loads(findings)),
+    )
+
+
+def _row(pin: Pin) -> Row:
+    findings = orjson.dumps([one.body() for one in pin.findings]).decode()
+    return (pin.id, pin.digest, pin.definition, pin.first_seen, int(pin.accepted), findings)

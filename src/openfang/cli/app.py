@@ -50,7 +50,7 @@ _GROUPS = {
             "show": ("tools:show_tool", "Show one tool, its schema, and what changed."),
             "call": ("call:call_tool", "Make a call."),
             "batch": ("batch:batch", "Make calls from JSON lines, all in one run."),
-            "accept": ("tools:accept_tool", "Take a tool that changed as it is now."),
+            "accept": ("tools:accept_tool", "Take a tool that is held back as it is now."),
         },
     ),
     "servers": (
@@ -69,6 +69,8 @@ _GROUPS = {
             "login": ("login:login", "Sign in to one, with a browser."),
             "logout": ("login:logout", "Forget the sign-in to one."),
             "logs": ("servers:logs", "Show what one last wrote for people."),
+            "held": ("held:list_held", "Show what of them waits for a person, and why."),
+            "accept": ("held:accept_held", "Take what is held back as it is now."),
             "test": ("servers:try_server", "Connect to one, and say what is wrong."),
         },
     ),

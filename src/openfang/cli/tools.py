@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from openfang.cli.errors import Usage
+from openfang.cli.held import reasons
 from openfang.cli.options import Json, tags
 from openfang.cli.output import fields, first_sentence, json_text, note, print_json, say, table
 from openfang.cli.session import on_home
@@ -15,7 +16,7 @@ from openfang.core.ids import Kind
 from openfang.core.tools import Risk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from openfang.core.tools import Tool
 
@@ -98,15 +99,16 @@ def show_tool(name: str, /, *, as_json: Json = False) -> None:
     Args:
         name: Its name or its id.
     """
-    tool, difference = on_home(lambda session: session.tool(name))
+    tool, held = on_home(lambda session: session.tool(name))
     if as_json:
-        print_json({**tool_body(tool), "diff": difference})
+        diff = held["diff"] if held else ""
+        print_json({**tool_body(tool), "diff": diff, "held_back": held})
     else:
-        show(tool, difference)
+        show(tool, held)
 
 
-def show(tool: Tool, difference: str) -> None:
-    """Print all of a tool; if it is held back, how it differs from what was accepted."""
+def show(tool: Tool, held: Mapping[str, Any] | None) -> None:
+    """Print all of a tool; if it is held back, what a person decides by."""
     shown = {
         "name": tool.wire_name,
         "id": tool.id,
@@ -126,9 +128,10 @@ def show(tool: Tool, difference: str) -> None:
         "output": _schema(tool.output_schema) if tool.output_schema else "",
     }
     fields({name: value for name, value in shown.items() if value})
-    if difference:
-        say("\nWhat changed since it was accepted:")
-        fields({"": difference})
+    if held:
+        say("\nWhy it is held back:")
+        for line in reasons(held):
+            say(line)
         note(f"accept it as it is now: openfang tools accept {tool.id}")
 
 
@@ -142,7 +145,7 @@ def _schema(schema: object) -> str:
 
 
 def accept_tool(name: str, /) -> None:
-    """Take a tool that changed as it is now.
+    """Take a tool that is held back as it is now.
 
     Args:
         name: Its name or its id.

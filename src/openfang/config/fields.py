@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -164,5 +164,6 @@ RiskName = Annotated[
     PlainSerializer(lambda risk: risk.name),
     WithJsonSchema({"type": "string", "enum": list(RISKS)}),
 ]
+Scan = Literal["hold", "warn", "off"]
 TrustName = Annotated[Trust, Field(strict=False)]
 EffectName = Annotated[Effect, Field(strict=False)]

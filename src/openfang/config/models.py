@@ -28,7 +28,7 @@ from openfang.config.peers import A2a, Node
 from openfang.config.rules import NO_RULES, Rules
 from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
-from openfang.config.tools import Classify, Results, Tools, Toolset, ToolsetName
+from openfang.config.tools import Classify, Definitions, Results, Tools, Toolset, ToolsetName
 
 LAST_PORT = 65_535
 
@@ -117,6 +117,9 @@ class Config(Section):
     loops: Loops = Field(default=Loops(), description="When repeated calls count as a loop.")
     results: Results = Field(default=Results(), description="What becomes of large results.")
     tools: Tools = Field(default=Tools(), description="Limits of tools, and built-in ones.")
+    definitions: Definitions = Field(
+        default=Definitions(), description="What others say of their tools, prompts and agents."
+    )
     toolsets: dict[ToolsetName, Toolset] = Field(
         default={}, description="Named selections of tools."
     )

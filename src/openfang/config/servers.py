@@ -14,6 +14,7 @@ from openfang.config.fields import (
     Name,
     Program,
     RiskName,
+    Scan,
     Scope,
     Seconds,
     SecretLine,
@@ -189,6 +190,11 @@ class McpServer(Section):
         default=None,
         description="How far the server is trusted; unset means low over the network and for "
         "unpinned packages, medium else.",
+    )
+    scan: Scan | None = Field(
+        default=None,
+        description="What becomes of a suspicious definition of the server's at first sight; unset "
+        'means `definitions.scan`, and "warn" where the server\'s trust is high.',
     )
     risk: RiskName | None = Field(
         default=None, description="The risk of each of its tools, unless the tool has its own."

@@ -10,6 +10,7 @@ from openfang.config.fields import (
     Count,
     Glob,
     Name,
+    Scan,
     Seconds,
     SecretLine,
     Section,
@@ -48,6 +49,16 @@ WireName = Annotated[
         json_schema_extra=meaning("a name of at most 64 letters, digits, - and _"),
     ),
 ]
+
+
+class Definitions(Section):
+    """What others say of their tools, prompts and agents."""
+
+    scan: Scan = Field(
+        default="hold",
+        description="What becomes of a definition that speaks to the model, at first sight: it is "
+        "held back until it is accepted, offered and noted, or not looked at.",
+    )
 
 
 class WebFetch(Section):

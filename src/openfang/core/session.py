@@ -76,12 +76,20 @@ class Session(Protocol):
         """List what this caller can see, by wire name; `disabled` adds what it cannot use."""
         ...
 
-    async def tool(self, name: str) -> tuple[Tool, str]:
-        """Find a tool by any name, and how one that is held back differs from what was accepted."""
+    async def tool(self, name: str) -> tuple[Tool, Mapping[str, Any] | None]:
+        """Find a tool by any name; of one that is held back, all that a person decides by."""
         ...
 
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
+        ...
+
+    async def held(self, source: str = "") -> Sequence[Mapping[str, Any]]:
+        """List what is held back of what others say of themselves, and why."""
+        ...
+
+    async def accept(self, id_: str, digest: str = "") -> Mapping[str, Any]:
+        """Take what is held back as it is now; with a digest, only if it is still that."""
         ...
 
     async def whole_result(self, uri: str) -> bytes | None:

@@ -103,7 +103,8 @@ class Tool:
     Tools of one `lane` share its slots: `at_once` calls run, the rest wait. An `operation` is what
     can be called and is no tool (C1.6): it is reached by its id alone, and never listed. One that
     `hands_on` sends its arguments to an agent: what comes of that is not in its tags. `accepts` is
-    the schema of one that takes more than it shows: what a program may add, and no model should.
+    the schema of one that takes more than it shows: what a program may add, and no model should. A
+    `card` is all that an agent elsewhere says of itself.
     """
 
     id: str
@@ -134,6 +135,7 @@ class Tool:
     operation: bool = False
     hands_on: bool = False
     accepts: Mapping[str, Any] | None = None
+    card: Mapping[str, Any] | None = None
 
     @property
     def effects(self) -> frozenset[str]:

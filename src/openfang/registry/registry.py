@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Protocol
 from openfang.core.errors import NotFound
 from openfang.core.events import ToolsChanged
 from openfang.registry.adapters import apply_adapters
+from openfang.registry.board import Scanning, new_pins
 from openfang.registry.names import NameTable
-from openfang.registry.pins import PINNED_KINDS, Changed, FirstSeen, accept, check
+from openfang.registry.pins import PINNED_KINDS, Held, accept, said_of
 from openfang.registry.snapshot import Snapshot
+from openfang.safety.definitions import Neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from openfang.core.ports import Clock, ToolSource
+    from openfang.core.ports import ToolSource
     from openfang.core.tools import Tool
     from openfang.registry.adapters import Adapter
+    from openfang.registry.board import Board
     from openfang.registry.names import Collision
-    from openfang.registry.pins import Pin, Pinned
+    from openfang.registry.pins import Pinned
 
     Subscriber = Callable[[ToolsChanged], None]
 
 _log = logging.getLogger("openfang.registry")
-_HOLD = "Its definition changed after it was first seen"
 
 
 class NameStore(Protocol):
@@ -43,53 +45,45 @@ class NameStore(Protocol):
         ...
 
 
-class PinStore(Protocol):
-    """Where pins are kept."""
-
-    def load(self) -> Mapping[str, Pin]:
-        """Return all pins by tool id."""
-        ...
-
-    def save(self, pins: Sequence[Pin]) -> None:
-        """Keep these, over what was there for the same tools."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
     """Everything that changes together: a failure on the way leaves all of it as it was."""
 
     sources: Mapping[str, Mapping[str, Tool]]
     names: NameTable
-    pins: Mapping[str, Pin]
     snapshot: Snapshot
+
+
+def _always_hold(tool: Tool) -> Scanning:
+    del tool
+    return Scanning.HOLD
 
 
 class Registry:
     """Holds the current snapshot. Made from what is stored; adapters see each new tool once.
 
-    `off` says which tools the operator switched off, whoever offers them.
+    `off` says which tools the operator switched off, whoever offers them; `scanning` what becomes
+    of a suspicious one that was never seen before.
     """
 
     def __init__(
         self,
         *,
         names: NameStore,
-        pins: PinStore,
-        clock: Clock,
+        board: Board,
         adapters: Sequence[Adapter] = (),
         off: Callable[[Tool], bool] | None = None,
+        scanning: Callable[[Tool], Scanning] = _always_hold,
     ) -> None:
+        self.board = board
         self._name_store = names
-        self._pin_store = pins
-        self._clock = clock
+        self._scanning = scanning
         self._adapters = tuple(adapters)
         self._off = off
         self._subscribers: dict[object, Subscriber] = {}
         self._state = _State(
             sources={},
             names=NameTable.of(names.load()),
-            pins=dict(pins.load()),
             snapshot=Snapshot(),
         )
 
@@ -109,8 +103,12 @@ class Registry:
 
     def remembered(self, prefix: str) -> list[str]:
         """Give the definitions, as JSON, of all accepted tools whose ids begin so, here or not."""
-        pins = self._state.pins.items()
-        return [pin.definition for id_, pin in pins if id_.startswith(prefix) and pin.accepted]
+        return self.board.remembered(prefix)
+
+    def foresee(self, tools: Sequence[Tool]) -> None:
+        """Look at new tools in advance, beside the loop: `replace_source` then need not."""
+        own = [tool.name for tool in tools]
+        self.board.foresee((said_of(tool) for tool in tools if _is_pinned(tool)), own)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], object]:
         """Call it after each change; the answer ends that."""
@@ -133,7 +131,7 @@ class Registry:
         own = state.sources.get(key, {})
         fresh = [self._judged(tool) for tool in _claimed(state, own, tools)]
         names, collisions = state.names.assign([t for t in fresh if not t.operation])
-        checks = self._checked(fresh)
+        checks = self._checked(key, fresh)
         ours = {tool.id: _derived(tool, names, checks.get(tool.id)) for tool in fresh}
         return self._commit(
             sources=_renamed({**state.sources, key: ours}, names, collisions),
@@ -141,9 +139,9 @@ class Registry:
             collisions=collisions,
             held={
                 **{id_: held for id_, held in state.snapshot.held.items() if id_ not in own},
-                **{id_: verdict for id_, verdict in checks.items() if isinstance(verdict, Changed)},
+                **{id_: verdict for id_, verdict in checks.items() if isinstance(verdict, Held)},
             },
-            new_pins=[v.pin for v in checks.values() if isinstance(v, FirstSeen)],
+            verdicts=list(checks.values()),
         )
 
     def _judged(self, tool: Tool) -> Tool:
@@ -156,6 +154,7 @@ class Registry:
         held = state.snapshot.held.get(tool_id)
         if held is None:
             raise NotFound(f"{tool_id} is not held back", way_out="openfang tools list")
+        self.board.keep([accept(held)])
         tool = replace(state.snapshot.tools[tool_id], hold="")
         key = next(key for key, tools in state.sources.items() if tool_id in tools)
         return self._commit(
@@ -163,13 +162,19 @@ class Registry:
             names=state.names,
             collisions=(),
             held={id_: other for id_, other in state.snapshot.held.items() if id_ != tool_id},
-            new_pins=[accept(held.pin, tool)],
         )
 
-    def _checked(self, tools: Iterable[Tool]) -> dict[str, Pinned]:
-        now, pins = self._clock.time_ns(), self._state.pins
-        pinned = (tool for tool in tools if tool.kind in PINNED_KINDS and not tool.operation)
-        return {tool.id: check(pins.get(tool.id), tool, now=now) for tool in pinned}
+    def _checked(self, key: str, tools: Sequence[Tool]) -> dict[str, Pinned]:
+        pinned = [tool for tool in tools if _is_pinned(tool)]
+        if not pinned:
+            return {}
+        others = (found for one, found in self._state.sources.items() if one != key)
+        near = Neighbours(
+            own=[tool.name for tool in tools],
+            others=[tool.name for found in others for tool in found.values()],
+        )
+        # All tools of one source are looked at in the same way.
+        return self.board.judged(map(said_of, pinned), self._scanning(pinned[0]), near)
 
     def _commit(
         self,
@@ -177,33 +182,32 @@ class Registry:
         sources: Mapping[str, Mapping[str, Tool]],
         names: NameTable,
         collisions: Sequence[Collision],
-        held: Mapping[str, Changed],
-        new_pins: Sequence[Pin],
+        held: Mapping[str, Held],
+        verdicts: Sequence[Pinned] = (),
     ) -> ToolsChanged:
         """Store what is new, then let everybody see it: in that order, so that nothing is lost."""
         before = self._state
         tools = (tool for key in sorted(sources) for tool in sources[key].values())
         snapshot = Snapshot.of(tools, held)
-        self._save(before.names, names, new_pins)
+        self._save(before.names, names)
+        self.board.keep(new_pins(verdicts))
         self._state = _State(
             sources={key: tools for key, tools in sources.items() if tools},
             names=names,
-            pins={**before.pins, **{p.tool_id: p for p in new_pins}} if new_pins else before.pins,
             snapshot=snapshot,
         )
+        self.board.tell(verdicts, before.snapshot.held)
         for collision in collisions:
             _warn(collision)
         return self._announce(_difference(before.snapshot, snapshot))
 
-    def _save(self, before: NameTable, after: NameTable, new_pins: Sequence[Pin]) -> None:
+    def _save(self, before: NameTable, after: NameTable) -> None:
         if after.names is not before.names:
             known = before.names
             moved = {i: n for i, n in after.names.items() if i in known and known[i] != n}
             new = {i: n for i, n in after.names.items() if i not in known}
             if moved or new:
                 self._name_store.save({**moved, **new})
-        if new_pins:
-            self._pin_store.save(new_pins)
 
     def _announce(self, event: ToolsChanged) -> ToolsChanged:
         if event != ToolsChanged():
@@ -231,8 +235,12 @@ def _derived(tool: Tool, names: NameTable, verdict: Pinned | None) -> Tool:
         tool,
         wire_name="" if tool.operation else names.names[tool.id],
         aliases=tuple(alias for alias in tool.aliases if names.may_use(alias, tool.id)),
-        hold=_HOLD if isinstance(verdict, Changed) else tool.hold,
+        hold=verdict.reason if isinstance(verdict, Held) else tool.hold,
     )
+
+
+def _is_pinned(tool: Tool) -> bool:
+    return tool.kind in PINNED_KINDS and not tool.operation
 
 
 def _renamed(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from openfang.core.tools import Risk, Tool
-    from openfang.registry.pins import Changed
+    from openfang.registry.pins import Held
 
 _KINDS = frozenset(kind.value for kind in Kind)
 
@@ -23,10 +23,10 @@ class Snapshot:
 
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
     index: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
-    held: Mapping[str, Changed] = field(default_factory=lambda: MappingProxyType({}))
+    held: Mapping[str, Held] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def of(cls, tools: Iterable[Tool], held: Mapping[str, Changed]) -> Snapshot:
+    def of(cls, tools: Iterable[Tool], held: Mapping[str, Held]) -> Snapshot:
         """Index the tools. An id beats a wire name, that an alias, and a built-in's any other."""
         by_id = {tool.id: tool for tool in tools}
         index: dict[str, Tool] = {}

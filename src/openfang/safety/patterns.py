@@ -56,6 +56,14 @@ def compile_pattern(pattern: str, *, groups: bool = True) -> Pattern:
     return _RE2.compile(pattern.encode("latin-1"), options)
 
 
+def compile_words(pattern: str) -> Pattern:
+    """Compile a pattern over well-formed UTF-8: what it counts are characters."""
+    options = _RE2.Options()
+    options.max_mem = _MEMORY
+    options.log_errors = False
+    return _RE2.compile(pattern.encode(), options)
+
+
 def contained(pattern: Pattern, text: bytes) -> bool:
     """Whether the pattern matches anywhere."""
     return pattern.search(text) is not None

@@ -42,6 +42,8 @@ TABLE = {
     ("POST", "/api/mcp/servers/{name}/disable"): "admin",
     ("POST", "/api/mcp/servers/{name}/login"): "admin",
     ("POST", "/api/mcp/servers/{name}/logout"): "admin",
+    ("GET", "/api/held"): "auditor",
+    ("POST", "/api/held/{id}/accept"): "admin",
     ("GET", "/api/results/{id}"): "key",
     ("GET", "/api/agents"): "key",
     ("GET", "/api/agents/{name}"): "key",

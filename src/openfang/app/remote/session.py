@@ -129,13 +129,26 @@ class Remote(RemoteSchedules):
         }
         return await self.daemon.get(f"/api/tools{query_of(wanted)}", _each("tools", read_tool))
 
-    async def tool(self, name: str) -> tuple[Tool, str]:
-        """Find a tool by any name, and how one that is held back differs from what was accepted."""
-        return await self.daemon.get(tool_path(name), lambda body: (read_tool(body), body["diff"]))
+    async def tool(self, name: str) -> tuple[Tool, Mapping[str, Any] | None]:
+        """Find a tool by any name; of one that is held back, all that a person decides by."""
+        return await self.daemon.get(
+            tool_path(name), lambda body: (read_tool(body), body["held_back"])
+        )
 
     async def accept_tool(self, name: str) -> Tool:
         """Take a tool that changed as it is now."""
         return await self.daemon.act("POST", f"{tool_path(name)}/accept", read_tool, {})
+
+    async def held(self, source: str = "") -> Sequence[Mapping[str, Any]]:
+        """List what is held back of what others say of themselves, and why."""
+        path = f"/api/held{query_of({'source': source or None})}"
+        return await self.daemon.get(path, lambda body: body["held"])
+
+    async def accept(self, id_: str, digest: str = "") -> Mapping[str, Any]:
+        """Take what is held back as it is now; with a digest, only if it is still that."""
+        body = {"digest": digest} if digest else {}
+        path = f"/api/held/{segment(id_)}/accept"
+        return await self.daemon.act("POST", path, _object, body)
 
     async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""

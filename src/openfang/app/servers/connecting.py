@@ -76,6 +76,9 @@ class Connecting:
             invoke=parts.invoke,
             client_known=partial(client_known, parts),
             news=parts.news.publish,
+            foresee=parts.registry.foresee,
+            judge=parts.spoken,
+            held=lambda tool: tool in parts.registry.snapshot.held,
             pace=servers.pace,
             hops=parts.hops,
         )

@@ -197,6 +197,7 @@ class Servers:
         source.retire()
         self.parts.remove(Kind.MCP, name)
         source.lists.clear()
+        self.parts.spoken.forget(name)
 
     def changed(self, source: McpSource) -> None:
         """Offer what a server offers now."""

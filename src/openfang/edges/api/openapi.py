@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from openfang.edges.api import agents, memory, schedules, schemas, servers, sessions, tasks, usage
+from openfang.edges.api import (
+    agents,
+    held,
+    memory,
+    schedules,
+    schemas,
+    servers,
+    sessions,
+    tasks,
+    usage,
+)
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
 from openfang.version import __version__
@@ -92,6 +102,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
             "schemas": {
                 **schemas.COMPONENTS,
                 **servers.COMPONENTS,
+                **held.COMPONENTS,
                 **agents.COMPONENTS,
                 **sessions.COMPONENTS,
                 **memory.COMPONENTS,

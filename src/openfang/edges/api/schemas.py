@@ -281,7 +281,9 @@ COMPONENTS: dict[str, Schema] = {
         }
     ),
     "Tool": _TOOL,
-    "ToolWithDiff": {"allOf": [ref("Tool"), whole({"diff": TEXT})]},
+    "ToolWithDiff": {
+        "allOf": [ref("Tool"), whole({"diff": TEXT, "held_back": or_null(ref("Held"))})]
+    },
     "Tools": page("tools", ref("Tool")),
     "Approval": whole(
         {

@@ -125,7 +125,11 @@ def _skills(listed: object) -> Iterator[Skill]:
             yield Skill(id=id_ or name, name=name or id_, description=description)
 
 
+def said(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Give all that a card says; who signs it anew says nothing new."""
+    return {name: value for name, value in card.items() if name != "signatures"}
+
+
 def _digest(card: Mapping[str, Any]) -> str:
-    """Know a card by all that it says; who signs it anew says nothing new."""
-    said = {name: value for name, value in card.items() if name != "signatures"}
-    return sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """Know a card by all that it says."""
+    return sha256(orjson.dumps(said(card), option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -10,6 +10,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Trust
 from openfang.registry.classify import ForeignTool, classified_tool, classify
+from openfang.sources.a2a.card import said
 from openfang.sources.a2a.client import open_client
 from openfang.sources.a2a.errand import Errand
 from openfang.sources.a2a.parts import PART
@@ -75,7 +76,7 @@ def tool_of(name: str, card: Card, trust: Trust, rules: Rules) -> Tool:
     )
     verdict = classify(replace(foreign, name=_AN_AGENT), trust=trust, rules=rules)
     tool = classified_tool(foreign, verdict, trust=trust)
-    return replace(tool, labels=tool.labels | _FROM_OUTSIDE)
+    return replace(tool, labels=tool.labels | _FROM_OUTSIDE, card=said(card.raw))
 
 
 def _description(name: str, card: Card) -> str:

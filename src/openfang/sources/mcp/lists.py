@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 import orjson
@@ -16,13 +16,14 @@ from anyio import to_thread
 
 from openfang.core.news import Listed
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
+from openfang.registry.spoken import Topic
 from openfang.safety.schemas import MAX_SCHEMA_DEPTH
 from openfang.safety.sizes import measure
 from openfang.sources.mcp.abilities import PROMPT, READ
 from openfang.sources.mcp.transport import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.pace import Pace
@@ -56,9 +57,12 @@ class _Kind:
     ability: str
     used_by: str
     news: Listed
+    topic: Topic
 
 
-_RESOURCES: Final = _Kind("resources/list", "resources", "uri", "resources", READ, Listed.RESOURCES)
+_RESOURCES: Final = _Kind(
+    "resources/list", "resources", "uri", "resources", READ, Listed.RESOURCES, Topic.RESOURCE
+)
 _TEMPLATES: Final = _Kind(
     "resources/templates/list",
     "resourceTemplates",
@@ -66,13 +70,35 @@ _TEMPLATES: Final = _Kind(
     "resources",
     READ,
     Listed.RESOURCES,
+    Topic.TEMPLATE,
 )
-_PROMPTS: Final = _Kind("prompts/list", "prompts", "name", "prompts", PROMPT, Listed.PROMPTS)
+_PROMPTS: Final = _Kind(
+    "prompts/list", "prompts", "name", "prompts", PROMPT, Listed.PROMPTS, Topic.PROMPT
+)
 _KINDS: Final = (_RESOURCES, _TEMPLATES, _PROMPTS)
 
 
+class Judge(Protocol):
+    """Who says what of a server's words may be passed on."""
+
+    def foresee(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> None:
+        """Look at new entries in advance, beside the loop."""
+        ...
+
+    def sifted(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> Collection[str]:
+        """Name those that may be passed on."""
+        ...
+
+    def holds(self, topic: Topic, server: str, name: str = "") -> bool:
+        """Whether this may not."""
+        ...
+
+
 class Lists:
-    """What one server listed last. `news` hears when that is not what it was before."""
+    """What one server listed last. `news` hears when that is not what it was before.
+
+    What the judge holds back is not shown; `sift` asks it again.
+    """
 
     def __init__(
         self,
@@ -81,38 +107,45 @@ class Lists:
         *,
         clean: Callable[[dict[str, Any]], dict[str, Any]],
         news: Callable[[Listed], None],
+        judge: Judge,
     ) -> None:
         self.known = anyio.Event()
         self._spec = spec
         self._pace = pace
         self._clean = clean
         self._news = news
+        self._judge = judge
         self._stale = anyio.Event()
         self._found: dict[_Kind, tuple[Entry, ...]] = {}
+        self._passed: dict[_Kind, tuple[Entry, ...]] = {}
         self._left_out: dict[_Kind, int] = {}
 
     @property
     def resources(self) -> tuple[Entry, ...]:
         """What can be read."""
-        return self._found.get(_RESOURCES, ())
+        return self._passed.get(_RESOURCES, ())
 
     @property
     def templates(self) -> tuple[Entry, ...]:
         """What can be read once something is filled in."""
-        return self._found.get(_TEMPLATES, ())
+        return self._passed.get(_TEMPLATES, ())
 
     @property
     def prompts(self) -> tuple[Entry, ...]:
         """What can be said."""
-        return self._found.get(_PROMPTS, ())
+        return self._passed.get(_PROMPTS, ())
 
     def inherit(self, former: Lists) -> None:
         """Show what was known before, until the server is asked."""
-        self._found = dict(former._found)
+        self._found, self._passed = dict(former._found), dict(former._passed)
 
     def refresh(self) -> None:
         """Ask for them again, as soon as that is no burden."""
         self._stale.set()
+
+    def sift(self) -> None:
+        """Ask again what of it may be passed on."""
+        self._take(self._found)
 
     def clear(self) -> None:
         """Forget them all: the server has gone."""
@@ -166,6 +199,7 @@ class Lists:
             if _well_formed(plain, kind.identity):
                 found.setdefault(plain[kind.identity], self._clean(plain))
         self._tell(kind, len(listed) - len(found))
+        self._judge.foresee(kind.topic, self._spec.name, found)
         return tuple(found.values())
 
     def _tell(self, kind: _Kind, left_out: int) -> None:
@@ -175,10 +209,16 @@ class Lists:
             _log.warning("%d of the %s of %s cannot be used", left_out, kind.key, self._spec.name)
 
     def _take(self, found: dict[_Kind, tuple[Entry, ...]]) -> None:
-        before, self._found = self._found, found
-        changed = {kind.news for kind in _KINDS if before.get(kind, ()) != found.get(kind, ())}
+        before, self._found = self._passed, found
+        now = self._passed = {kind: self._sifted(kind, found.get(kind, ())) for kind in _KINDS}
+        changed = {kind.news for kind in _KINDS if before.get(kind, ()) != now[kind]}
         for news in sorted(changed, key=lambda one: one.value):
             self._news(news)
+
+    def _sifted(self, kind: _Kind, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        named = {entry[kind.identity]: entry for entry in entries}
+        passed = self._judge.sifted(kind.topic, self._spec.name, named)
+        return tuple(entry for name, entry in named.items() if name in passed)
 
 
 def _well_formed(entry: dict[str, Any], identity: str) -> bool:

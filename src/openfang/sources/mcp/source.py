@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -17,13 +18,15 @@ from openfang.core.news import Updated
 from openfang.core.results import error_result
 from openfang.host.chatter import LONGEST_LINE, Chatter
 from openfang.protocols.mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BadAnswer, RpcError
+from openfang.registry.spoken import Topic
 from openfang.sources.hops import Alone
+from openfang.sources.mcp.abilities import COMPLETE, PROMPT
 from openfang.sources.mcp.adapter import fault_result, tools_of
 from openfang.sources.mcp.calls import Calls
 from openfang.sources.mcp.errand import MESSAGE
 from openfang.sources.mcp.health import in_short
 from openfang.sources.mcp.keeper import Connect, Keeper
-from openfang.sources.mcp.lists import Entry, Lists
+from openfang.sources.mcp.lists import Entry, Judge, Lists
 from openfang.sources.mcp.operations import operations_of
 from openfang.sources.mcp.pace import Pace
 from openfang.sources.mcp.questions import Unanswered
@@ -33,7 +36,7 @@ from openfang.sources.mcp.turns import Turns
 from openfang.sources.mcp.watches import Watches
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.news import News
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.mcp")
 _LONGEST_INSTRUCTIONS: Final = 20_000
+_SHOWN: Final = 200
 _LONGEST_URI: Final = 8_192
 # Each name is remembered for ever (C1.3): a server that makes up new ones all the time must not.
 _MOST_NAMES: Final = 20_000
@@ -53,6 +57,28 @@ _MOST_NAMES: Final = 20_000
 
 def _nothing(one: object) -> None:
     del one
+
+
+def _none_held(tool: str) -> bool:
+    del tool
+    return False
+
+
+class _Believing:
+    """Passes everything on: for who speaks to a server without a node around."""
+
+    def foresee(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> None:
+        """Look at nothing."""
+
+    def sifted(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> Collection[str]:
+        """Name them all."""
+        del topic, server
+        return entries.keys()
+
+    def holds(self, topic: Topic, server: str, name: str = "") -> bool:
+        """Hold nothing."""
+        del topic, server, name
+        return False
 
 
 def _as_it_is(offered: dict[str, Any]) -> dict[str, Any]:
@@ -69,6 +95,7 @@ class Surroundings:
 
     `back` hears of each connection that was made; `clean` takes secrets out of what is offered.
     `invoke` takes the questions of servers to clients, each of which `client_known` hears of first.
+    `foresee` and `judge` look at what servers say; `held` says whether a tool waits for a person.
     """
 
     connect: Connect
@@ -80,6 +107,9 @@ class Surroundings:
     invoke: Callable[[Call], Awaitable[Result]] = _nobody
     client_known: Callable[[str], None] = _nothing
     news: Callable[[News], None] = _nothing
+    foresee: Callable[[Sequence[Tool]], None] = _nothing
+    judge: Judge = field(default_factory=_Believing)
+    held: Callable[[str], bool] = _none_held
     pace: Pace = field(default_factory=Pace)
     hops: Hops = field(default_factory=Alone)
 
@@ -90,8 +120,10 @@ class McpSource(Keeper):
     def __init__(self, spec: ServerSpec, around: Surroundings, *, fault: str = "") -> None:
         super().__init__(spec, around.connect, around.pace, fault)
         self.rejected: Mapping[str, str] = {}
-        self.instructions = ""
-        self.lists = Lists(spec, around.pace, clean=around.clean, news=around.news)
+        self._instructions = ""
+        self.lists = Lists(
+            spec, around.pace, clean=around.clean, news=around.news, judge=around.judge
+        )
         self._around = around
         self._offered: Sequence[Mapping[str, Any]] = ()
         self._tools: list[Tool] | None = None
@@ -116,6 +148,12 @@ class McpSource(Keeper):
         return self._fault
 
     @property
+    def instructions(self) -> str:
+        """How the server wants to be used, unless that is held back."""
+        held = self._around.judge.holds(Topic.INSTRUCTIONS, self.name)
+        return "" if held else self._instructions
+
+    @property
     def resources(self) -> tuple[Entry, ...]:
         """What can be read, as the server lists it."""
         return self.lists.resources
@@ -136,7 +174,7 @@ class McpSource(Keeper):
 
     def inherit(self, former: McpSource) -> None:
         """Take over what was offered before: what the operator now says of it holds at once."""
-        self.capabilities, self.instructions = former.capabilities, former.instructions
+        self.capabilities, self._instructions = former.capabilities, former._instructions
         self.lists.inherit(former.lists)
         self._watches.inherit(former._watches)
         if former._tools is not None:
@@ -164,7 +202,7 @@ class McpSource(Keeper):
         self._around.check(admitted)
         self._count_in()
         try:
-            return await self._calls.make(admitted, self._ready)
+            return await self._calls.make(admitted, partial(self._ready_for, admitted))
         except BadAnswer as wrong:
             raise SourceFailed(
                 f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
@@ -179,6 +217,29 @@ class McpSource(Keeper):
             raise self._unreachable(str(lost)) from lost
         finally:
             self._count_out()
+
+    async def _ready_for(self, admitted: Admitted) -> Connection:
+        """The connection, if what was admitted is still what a person would be shown."""
+        connection = await self._ready()
+        held = self._held_in(admitted)
+        if held:
+            raise SourceFailed(
+                f"{held} of {self.name} is held back until a person accepts it.",
+                way_out=f"openfang servers held {self.name}",
+            )
+        return connection
+
+    def _held_in(self, admitted: Admitted) -> str:
+        """Name what of a call is held: its tool, or the prompt that it is about."""
+        tool, judge = admitted.tool, self._around.judge
+        if not tool.operation:
+            return tool.name if self._around.held(tool.id) else ""
+        arguments: Mapping[str, Any] = admitted.call.arguments
+        about = arguments.get("ref", arguments) if tool.name == COMPLETE else arguments
+        name = about.get("name") if tool.name in {PROMPT, COMPLETE} else None
+        if isinstance(name, str) and judge.holds(Topic.PROMPT, self.name, name):
+            return f"The prompt {name[:_SHOWN]}"
+        return ""
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a request of the server's own, which does not say what call it belongs to."""
@@ -248,7 +309,9 @@ class McpSource(Keeper):
     ) -> tuple[list[dict[str, Any]], list[Tool], dict[str, str]]:
         clean = [self._around.clean(one) for one in offered]
         rejected: dict[str, str] = {}
-        return clean, tools_of(self.spec, clean, self._around.rules, rejected), rejected
+        tools = tools_of(self.spec, clean, self._around.rules, rejected)
+        self._around.foresee(tools)
+        return clean, tools, rejected
 
     def _familiar(self, tools: list[Tool], rejected: dict[str, str]) -> list[Tool]:
         """Leave out what would be one name too many."""
@@ -270,9 +333,15 @@ class McpSource(Keeper):
 
     def _arrived(self, connection: Connection) -> None:
         words = {"instructions": connection.instructions[:_LONGEST_INSTRUCTIONS]}
-        self.instructions = self._around.clean(words)["instructions"]
+        self._instructions = self._around.clean(words)["instructions"]
+        self.sift()
         self._watches.arrive(connection)
         self._around.back(self)
+
+    def sift(self) -> None:
+        """Ask again what of the server's words may be passed on."""
+        words = {"": {"instructions": self._instructions}} if self._instructions else {}
+        self._around.judge.sifted(Topic.INSTRUCTIONS, self.name, words)
 
     async def _attend(self, connection: Connection) -> None:
         async with anyio.create_task_group() as group:

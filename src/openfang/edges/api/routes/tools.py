@@ -131,8 +131,9 @@ async def _list(asked: Asked) -> Answer:
 
 
 async def _show(asked: Asked) -> Answer:
-    tool, difference = await asked.session.tool(asked.path["id"])
-    return json_answer({**tool_body(tool), "diff": difference})
+    tool, held = await asked.session.tool(asked.path["id"])
+    diff = held["diff"] if held else ""
+    return json_answer({**tool_body(tool), "diff": diff, "held_back": held})
 
 
 async def _accept(asked: Asked) -> Answer:
@@ -199,7 +200,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/tools/{id}/accept",
         name="accept_tool",
-        summary="Take a tool whose definition changed as it is now.",
+        summary="Take a tool that is held back as it is now.",
         handle=_accept,
         access=Access.ADMIN,
         body=schemas.NOTHING,
