@@ -42,19 +42,6 @@ def test_a_wrong_configuration_is_named_by_file_line_and_key(fresh: Cli) -> None
     assert "then: openfang config check" in stopped.err
 
 
-NODES = f'[[nodes]]\nname = "b"\nurl = "https://x.org"\npublic_key = "{"A" * 43}"'
-
-
-def test_what_the_configuration_says_in_vain_is_a_warning(fresh: Cli) -> None:
-    said = "nodes: it has no effect in this version"
-    assert said not in fresh("config", "check").err
-    fresh.configure(NODES)
-    checked = fresh("config", "check")
-    assert (checked.code, checked.out, f"warning: {said}" in checked.err) == (0, "", True)
-    looked = fresh("doctor", "--json").json
-    assert ("warn", said) in {(check["health"], check["text"]) for check in looked}
-
-
 @pytest.mark.requirement("C2.1")
 def test_the_configuration_in_force_is_shown_without_its_secrets(fresh: Cli) -> None:
     text = (fresh.home / "config.toml").read_text()

@@ -22,8 +22,6 @@ SCHEDULES = "tests/app/schedules/test_schedules.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 MODELS = "tests/agents/models/test_providers.py::"
-TOPICS = frozenset({})
-
 RINGS = "tests/peers/rings/test_rings.py::"
 _NODE_KEYS = {
     "name": f"{RINGS}test_a_chain_goes_over_three_nodes_signed",

@@ -6,10 +6,9 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.config.behaviour import BEHAVIOUR, TOPICS
+from tests.config.behaviour import BEHAVIOUR
 
 from openfang.config.schema import settings
-from openfang.config.unserved import UNSERVED_BY_NODE
 
 pytestmark = pytest.mark.requirement("C2.8")
 
@@ -23,23 +22,8 @@ def test_every_key_stands_in_the_table_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(("key", "test"), BEHAVIOUR.items(), ids=BEHAVIOUR)
-def test_the_table_names_a_test_that_exists_or_a_part_to_come(key: str, test: str) -> None:
-    if test.startswith("open: "):
-        assert test.removeprefix("open: ") in TOPICS, key
-        return
+def test_the_table_names_a_test_that_exists(key: str, test: str) -> None:
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     assert name in {node.name for node in ast.walk(tree) if isinstance(node, functions)}, key
-
-
-def test_the_keys_of_parts_to_come_are_those_that_a_check_warns_of() -> None:
-    to_come = {key for key, test in BEHAVIOUR.items() if test.startswith("open: ")}
-    warned = {key for key in LEAVES if key.replace("[]", "").startswith(UNSERVED_BY_NODE)}
-    assert warned == to_come
-
-
-def test_no_part_to_come_is_named_in_vain() -> None:
-    assert {
-        test.removeprefix("open: ") for test in BEHAVIOUR.values() if "::" not in test
-    } == TOPICS

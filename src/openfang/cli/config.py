@@ -11,7 +11,6 @@ from openfang.config.home import find_home
 from openfang.config.load import FILE, check, load
 from openfang.config.schema import json_schema
 from openfang.config.show import as_dict, as_toml
-from openfang.config.unserved import in_vain
 
 
 def check_config(*, as_json: Json = False) -> int:
@@ -35,8 +34,6 @@ def check_config(*, as_json: Json = False) -> int:
     if not problems and not as_json:
         exists = (home / FILE).exists()
         note(f"{home / FILE}: {'no problems' if exists else 'not there, so the defaults hold'}")
-        for key, what in in_vain(load(home, os.environ)):
-            note(f"warning: {key}: {what}")
     return ERROR if problems else 0
 
 

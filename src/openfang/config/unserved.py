@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
-    from openfang.config.models import Config
-
 _SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
-UNSERVED_BY_NODE: Final[tuple[str, ...]] = ()
 UNSERVED: Final = frozenset(
     {
         *("priority", "skills", "published", "guide", "plugins"),
@@ -39,13 +36,6 @@ _MCP: Final = f"{Kind.MCP.value}:"
 _GLOB: Final = frozenset("*?[")
 _TOOLS: Final = "capabilities.tools"
 _CONDITIONS: Final = "schedule.proactive.conditions"
-
-
-def in_vain(config: Config) -> Iterator[tuple[str, str]]:
-    """Say what of the configuration has no effect, by key."""
-    for key in UNSERVED_BY_NODE:
-        if _value(config, key):
-            yield key, _IN_VAIN
 
 
 def doubts(
@@ -112,7 +102,7 @@ def _is_program(manifest: Manifest) -> bool:
     return manifest.module.startswith("python:")
 
 
-def _value(file: Manifest | Config, key: str) -> Any:  # noqa: ANN401 - of any section
+def _value(file: Manifest, key: str) -> Any:  # noqa: ANN401 - of any section
     value: Any = file
     for name in key.split("."):
         value = getattr(value, name, None)

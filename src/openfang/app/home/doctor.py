@@ -11,7 +11,6 @@ from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
 from openfang.app.home.thinking import of_models
 from openfang.config.load import check, load
-from openfang.config.unserved import in_vain
 from openfang.core.errors import OpenFangError
 from openfang.host import machine
 from openfang.storage.database import Database, migrations
@@ -47,7 +46,7 @@ def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
         found += _configuration(path, environ)
         config = _config(path, environ)
         if config is not None:
-            found += [*_in_vain(config), *of_models(home, config, environ)]
+            found += of_models(home, config, environ)
             found += _of_database(home, config, now)
         return [*found, *of_daemon(path, config), *of_machine(path)]
     except PermissionError as error:
@@ -94,13 +93,6 @@ def _configuration(path: Path, environ: Mapping[str, str]) -> list[Check]:
     if not problems:
         return [ok("configuration", "no problems")]
     return [fail("configuration", str(problem), "openfang config check") for problem in problems]
-
-
-def _in_vain(config: Config) -> list[Check]:
-    return [
-        warn("configuration", f"{key}: {what}", f"do not rely on {key}")
-        for key, what in in_vain(config)
-    ]
 
 
 def _config(path: Path, environ: Mapping[str, str]) -> Config | None:
