@@ -345,7 +345,9 @@ async def test_a_key_for_other_edges_opens_nothing_here(peer: Live) -> None:
 @pytest.mark.requirement("C2.5")
 async def test_until_it_is_enabled_nothing_of_it_is_there(tmp_path: Path, demo: Demo) -> None:
     async with served(tmp_path / "home", demo, "[a2a]\nenabled = false\n") as node:
-        for path in (*CARDS, "/.well-known/jwks.json"):
+        # What nodes sign for each other needs no A2A.
+        assert (await node.get("/.well-known/jwks.json", key=None)).json["keys"]
+        for path in CARDS:
             reply = await node.get(path, key=None)
             assert reply.told == (404, "a2a_disabled")
             assert "a2a.enabled" in reply.problem["detail"]

@@ -135,7 +135,7 @@ class Town:
     ) -> str:
         """Sign a chain as a node would, or as somebody else who says to be that node."""
         now = time.time_ns() // 1_000_000
-        said = {
+        said: dict[str, Any] = {
             "depth": 1,
             "ancestors": [],
             "iat": now,
