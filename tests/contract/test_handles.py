@@ -120,7 +120,8 @@ def test_what_it_reads_joins_the_run_and_what_it_runs_is_asked_for(
     assert WORDS not in told(server.asked[3])
     assert WORDS in told(server.asked[4])
     assert "path 'own.txt' does not stand in trusted text" in told(server.asked[5])
-    assert {one["tool"] for one in asked} == {"builtin:file_write", "builtin:shell_exec"}
+    tools = {"builtin:file_write", "builtin:shell_exec", "builtin:web_fetch"}
+    assert {one["tool"] for one in asked} == tools
     assert (revealed["caller"], revealed["labels"]) == ("agent:thinker", ["external_network"])
 
 

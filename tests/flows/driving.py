@@ -24,6 +24,7 @@ from openfang.core.agents import Speaker, Spent, Usage, Wanted, Words
 from openfang.core.decisions import Verdict
 from openfang.core.errors import SourceFailed
 from openfang.core.ids import Kind
+from openfang.core.keys import Way
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Risk, Trust
@@ -174,7 +175,9 @@ class Person:
         for question in self.app.parts.approvals.store.pending(self.app.parts.clock.time_ns()):
             self.asked += 1
             allowed = act in self.plan
-            await self.app.parts.approvals.answer(question.id, approve=allowed, by=self.app.caller)
+            await self.app.parts.approvals.answer(
+                question.id, approve=allowed, by=self.app.caller.id, via=Way.API
+            )
         return allowed
 
 

@@ -245,6 +245,7 @@ async def test_each_refusal_is_recorded_with_every_gates_verdict(tmp_path: Path)
         "rule": "spec_not_frozen",
         "reason": "Policy violation: Execution mode requires spec_frozen=True",
         "labels": [],
+        "arguments": {},
     }
     assert decision.payload["labels"] == []
     assert decision.call_id == violation.call_id

@@ -10,6 +10,7 @@ import pytest
 from openfang.core.calls import Call, Caller
 from openfang.core.errors import FlowRefused, Parked
 from openfang.core.ids import Kind
+from openfang.core.keys import Way
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Effect, Risk, Sink, Tool
@@ -152,7 +153,9 @@ async def test_an_approval_is_for_that_one_call_and_names_nothing_later(app: Ope
     await call(app, "page")
     with pytest.raises(Parked) as parked:
         await call(app, "send", to="eve@evil.example")
-    await app.parts.approvals.answer(parked.value.question_id, approve=True, by=app.caller)
+    await app.parts.approvals.answer(
+        parked.value.question_id, approve=True, by=app.caller.id, via=Way.API
+    )
     await call(app, "send", to="eve@evil.example")
     with pytest.raises(Parked):
         await call(app, "send", to="eve@evil.example", text="again")
