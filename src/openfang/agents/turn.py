@@ -234,7 +234,7 @@ class Turn:
         if found is None:
             return error_result(f"There is no result {handle[:_SHOWN]}: make the call again.")
         text, labels = found
-        await self.around.handles.reveal(call, handle, labels)
+        await self.around.handles.reveal(self.around.bind(self._caller, call), handle, labels)
         return self._read(text_result(text, labels=labels))
 
     async def _counted(self, call: Call) -> Result:
