@@ -17,6 +17,7 @@ from openfang.core.results import Outcome
 from openfang.core.tools import Risk, Tool
 from openfang.core.trace import read_chain
 from openfang.pipeline import records
+from openfang.pipeline.records import Given
 from openfang.policy.engine import Decided
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def test_an_end_has_its_evidence_and_a_reason_without_secrets() -> None:
 def test_a_refusal_names_step_rule_and_gate() -> None:
     verdicts = (Verdict("a", "allow"), Verdict("b", "deny"), Verdict("c", "not_reached"))
     refused = PolicyViolation("no hunter2", rule="a_rule", verdicts=verdicts)
-    line = records.refusal(CALL, CONTEXT, refused, records.Given(Labels.EXTERNAL_NETWORK), redact)
+    line = records.refusal(CALL, CONTEXT, refused, Given(Labels.EXTERNAL_NETWORK), redact)
     assert said(line, "policy_violation", "warning") == {
         "step": "gate",
         "rule": "a_rule",
@@ -158,7 +159,7 @@ def test_a_refusal_names_step_rule_and_gate() -> None:
 @pytest.mark.parametrize("hidden", [True, False])
 def test_only_the_log_knows_whether_a_tool_was_hidden(*, hidden: bool) -> None:
     refused = UnknownTool("x", hidden=hidden)
-    line = records.refusal(CALL, CONTEXT, refused, records.Given(Labels.NONE), redact)
+    line = records.refusal(CALL, CONTEXT, refused, Given(Labels.NONE), redact)
     told = {
         "step": "resolve",
         "rule": "unknown_tool",
@@ -172,6 +173,7 @@ def test_only_the_log_knows_whether_a_tool_was_hidden(*, hidden: bool) -> None:
 
 def test_a_call_that_is_part_of_no_task_says_so() -> None:
     call = replace(CALL, context=Context())
-    given = records.Given(Labels.NONE)
-    line = records.refusal(call, CONTEXT, GuardTripped("no", rule="loop"), given, redact)
+    line = records.refusal(
+        call, CONTEXT, GuardTripped("no", rule="loop"), Given(Labels.NONE), redact
+    )
     assert (line.task_id, line.call_id) == ("", CALL.id)

@@ -365,4 +365,5 @@ def read_explanation(body: Mapping[str, Any], tool: Tool) -> Explanation:
 
 def read_verdict(body: Mapping[str, Any]) -> Verdict:
     """Read one gate's word."""
-    return Verdict(**{**body, "rules": tuple(body.get("rules", ()))})
+    words: dict[str, Any] = {**body, "rules": tuple(body.get("rules", ()))}
+    return Verdict(**words)

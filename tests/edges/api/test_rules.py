@@ -212,20 +212,18 @@ async def test_rules_change_under_calls_and_each_call_is_decided_by_one_of_them(
     rules = [NO_SHOUTING, NO_SHOUTING.replace("no-shouting", "silence"), ""]
     seen: set[str] = set()
     done = anyio.Event()
+    replies: list[Reply] = []
 
     async def calling() -> None:
         while not done.is_set():
             reply = await node.call(ECHO, {"text": "HELLO"})
             seen.add("" if reply.status == 200 else reply.json["rule"])
 
+    async def waiting() -> None:
+        replies.append(await node.call("mcp:demo:wait"))
+
     async with anyio.create_task_group() as group:
-        waiting = node.call("mcp:demo:wait")
-        replies: list[Reply] = []
-
-        async def wait() -> None:
-            replies.append(await waiting)
-
-        group.start_soon(wait)
+        group.start_soon(waiting)
         with anyio.fail_after(10):
             await demo.begun.wait()
         for _ in range(8):
