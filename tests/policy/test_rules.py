@@ -20,6 +20,7 @@ from openfang.policy.engine import Engine
 from openfang.policy.rules.book import NO_RULING, Book, Looked, ruled
 from openfang.policy.rules.conditions import BadCondition, Facts, activation, compiled
 from openfang.policy.rules.hours import Hours
+from openfang.policy.rules.never import overruled
 from openfang.policy.rules.rule import Carried, Names, Rule
 
 pytestmark = pytest.mark.requirement("C7.8")
@@ -123,6 +124,16 @@ RULES = st.builds(
     condition=st.sampled_from(CONDITIONS),
     shadow=st.booleans(),
 )
+BROAD = st.builds(
+    Rule,
+    name=st.text("abcdef", min_size=1, max_size=3),
+    says=st.sampled_from(["allow", "ask", "deny", "hide"]),
+    callers=NAMES,
+    tools=NAMES,
+    risk=st.sampled_from([None, *Risk]),
+    labels=st.builds(Carried, FEW, FEW),
+    condition=st.sampled_from(CONDITIONS[:3]),
+)
 CALLS = st.builds(
     Call,
     tool=st.just(TOOL.id),
@@ -171,6 +182,22 @@ def test_the_index_never_changes_a_verdict(
             for rule in rules
         )
         assert one.hides(call.caller, tool) == hidden
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(BROAD | RULES, max_size=8, unique_by=lambda rule: rule.name).map(tuple),
+    st.lists(st.tuples(TOOLS, CALLS, LABELS), min_size=1, max_size=4),
+)
+def test_what_is_called_overruled_never_changes_a_verdict(
+    rules: tuple[Rule, ...], calls: list[tuple[Tool, Call, Labels]]
+) -> None:
+    vain = {name for name, _ in overruled(rules)}
+    whole, rest = book(*rules), book(*(rule for rule in rules if rule.name not in vain))
+    for tool, call, labels in calls:
+        one, other = whole.judge(tool, call, labels), rest.judge(tool, call, labels)
+        assert one.verdict.verdict == other.verdict.verdict
+        assert bool(one.yes) == bool(other.yes)
 
 
 def test_deny_comes_before_ask_and_ask_before_allow() -> None:

@@ -30,9 +30,9 @@ class Catalog:
 
     def sees(self, caller: Caller, tool: Tool) -> bool:
         """Whether the tool exists for this caller: it is granted, and no rule hides it."""
-        if self.rules is not None and self.rules.hides(caller, tool):
-            return False
-        return can_see(caller, tool)
+        if self.rules is None:
+            return can_see(caller, tool)
+        return can_see(caller, tool) and not self.rules.hides(caller, tool)
 
     def sight(self, caller: Caller) -> object:
         """What besides grants tells one caller's list from another's; equal for equal lists."""

@@ -272,7 +272,8 @@ def _elsewhere(parts: Parts, environ: Mapping[str, str]) -> Iterator[str]:
     config = parts.config
     folders = Folders(home=parts.home.path, user=user_home(environ))
     plugins = (*config.plugins.gates, *config.plugins.adapters, *config.plugins.audit_handlers)
-    used = [Path(config.audit.checkpoint_file), *(plugin.path for plugin in plugins)]
+    named = [config.audit.checkpoint_file, *filter(None, (config.policy.file,))]
+    used = [*map(Path, named), *(plugin.path for plugin in plugins)]
     for path in (*used, *map(folders.resolve, config.include)):
         if _name(parts, path) is None:
             yield f"{path} lies outside the home"
