@@ -302,6 +302,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/keys": {"name": "another", "role": "admin"},
     "/api/secrets/{name}": {"value": "another"},
     "/api/audit/sql": {"query": "SELECT 1"},
+    "/api/audit/prove": {"record": 1, "hash": "ab" * 32},
     "/api/mcp/servers": {"name": "more", "transport": {"type": "stdio", "command": "no-such"}},
 }
 

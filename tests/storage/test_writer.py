@@ -15,6 +15,7 @@ from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.labels import Labels
 from openfang.storage.database import open_home
+from openfang.storage.jobs import Written
 from openfang.storage.log import rows
 from openfang.storage.state import Settings, put_blob, put_setting
 from openfang.storage.writer import (
@@ -67,8 +68,9 @@ async def intact(path: Path) -> bool:
 
 
 async def test_a_lone_caller_is_committed_at_once_and_numbered(writer: Writer, path: Path) -> None:
-    assert writer.commit(Unit((line("a"), line("b")))) == range(1, 3)
-    assert list(await writer.write(Unit((line("c"),)))) == [3]
+    written = writer.commit(Unit((line("a"), line("b"))))
+    assert written == (range(1, 3), writer.head.hash)
+    assert list((await writer.write(Unit((line("c"),)))).numbers) == [3]
     assert await stored(path) == ['{"text":"a"}', '{"text":"b"}', '{"text":"c"}']
     assert await intact(path)
 
@@ -79,7 +81,7 @@ async def test_callers_side_by_side_share_one_commit_and_keep_their_order(
     commits: list[int] = []
     writer.on_commit = lambda head: commits.append(head.seq)
     futures = [writer.submit(Unit((line(str(i)),))) for i in range(20)]
-    numbers = [list(await future) for future in futures]
+    numbers = [list((await future).numbers) for future in futures]
     assert numbers == [[i] for i in range(1, 21)]
     assert commits == [20]
     assert await intact(path)
@@ -101,10 +103,10 @@ async def test_a_unit_that_breaks_a_rule_fails_alone(writer: Writer, path: Path)
     good = writer.submit(Unit((line("good"),), ((insert, ("a",)),)))
     bad = writer.submit(Unit((line("bad"),), ((insert, ("a",)),)))
     also = writer.submit(Unit((line("also"),), ((insert, ("b",)),)))
-    assert list(await good) == [1]
+    assert list((await good).numbers) == [1]
     with pytest.raises(Conflict):
         await bad
-    assert list(await also) == [2]
+    assert list((await also).numbers) == [2]
     assert await stored(path) == ['{"text":"good"}', '{"text":"also"}']
     assert await intact(path)
 
@@ -114,7 +116,7 @@ async def test_a_statement_that_is_wrong_fails_alone(writer: Writer, path: Path)
     good = writer.submit(Unit((line("good"),)))
     with pytest.raises(HomeError):
         await bad
-    assert list(await good) == [1]
+    assert list((await good).numbers) == [1]
     assert await stored(path) == ['{"text":"good"}']
 
 
@@ -139,7 +141,7 @@ async def test_while_another_process_holds_the_lock_the_loop_stays_free(
         assert not future.done()
         other.execute("COMMIT")
         with anyio.fail_after(20):
-            assert list(await future) == [1]
+            assert list((await future).numbers) == [1]
     assert await intact(path)
 
 
@@ -187,7 +189,7 @@ async def test_a_durable_writer_commits_in_the_thread(path: Path) -> None:
     try:
         assert not writer.idle
         with anyio.fail_after(20):
-            assert list(await writer.write(Unit((line("a"),)))) == [1]
+            assert list((await writer.write(Unit((line("a"),)))).numbers) == [1]
         slow = writer._slow
         assert slow is not None
         assert slow.read("PRAGMA synchronous") == [(2,)]
@@ -210,9 +212,9 @@ async def test_a_unit_that_stores_much_goes_through_the_thread(writer: Writer, p
         first = writer.submit(Unit((line("heavy"),), (heavy,)))
         await anyio.lowlevel.checkpoint()
         assert not writer.idle
-        assert await first == range(1, 2)
+        assert (await first).numbers == range(1, 2)
         await writer.drain()
-    assert writer.commit(Unit((line("light"),), (light,))) == range(2, 3)
+    assert writer.commit(Unit((line("light"),), (light,))) == (range(2, 3), writer.head.hash)
     assert await intact(path)
 
 
@@ -237,7 +239,7 @@ async def test_a_unit_that_fails_takes_nothing_of_its_neighbours_along(
         Unit((line("last"),), (put_setting("b", "2"),)),
     ]
     outcomes = await asyncio.gather(*map(writer.submit, units), return_exceptions=True)
-    assert [type(one) for one in outcomes] == [range, Conflict, range]
+    assert [type(one) for one in outcomes] == [Written, Conflict, Written]
     assert [Settings(writer._database).get(name) for name in "ab"] == ["1", "2"]
     assert [json.loads(text)["text"] for text in await stored(path)] == ["first", "last"]
     assert await intact(path)

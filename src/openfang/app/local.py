@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
     from openfang.core.keys import Question, QuestionFilter
-    from openfang.core.log import Search, Table, Verification
+    from openfang.core.log import Proof, Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
@@ -261,6 +261,25 @@ class Local(Managing, Scheduling):
         """Run queries that only read: of each the columns' names and the first rows."""
         return await self._read(query, self.parts.database.path, text)
 
+    async def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
+        """Read the same with all that is hashed: a signed head, checkpoints, then records."""
+        from openfang.app.verify import opened  # noqa: PLC0415 - it needs the signing library
+        from openfang.audit.export import row_body  # noqa: PLC0415 - as above
+
+        now = self.parts.clock.time_ns()
+        lines, found = await self._read(opened, self.parts, after, now)
+        for line in lines:
+            yield line
+        while chunk := await self._read(batch, found):
+            for row in chunk:
+                yield row_body(row)
+
+    async def prove(self, seq: int, digest: str) -> Proof:
+        """Say whether the log has this record with this hash: that is no secret to who knows it."""
+        from openfang.app.verify import prove  # noqa: PLC0415 - it needs the signing library
+
+        return await self._aside(prove, self.parts, seq, digest)
+
     async def verify(self) -> Verification:
         """Check the whole log against its hashes and its signed checkpoints."""
         from openfang.app.verify import verify  # noqa: PLC0415 - it needs the signing library
@@ -270,6 +289,9 @@ class Local(Managing, Scheduling):
     async def _read(self, look: Callable[..., T], *arguments: object) -> T:
         """Look at the log in a thread: it may be long, and a query may be slow."""
         await require(self.parts, self.caller, Role.AUDITOR)
+        return await self._aside(look, *arguments)
+
+    async def _aside(self, look: Callable[..., T], *arguments: object) -> T:
         return await to_thread.run_sync(
             partial(look, *arguments), abandon_on_cancel=True, limiter=self.parts.readers
         )

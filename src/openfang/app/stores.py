@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openfang.storage.database import Database
+    from openfang.storage.jobs import Written
     from openfang.storage.writer import Line, Writer
 
 Row: TypeAlias = "tuple[Any, ...]"
@@ -90,7 +91,7 @@ class Backlog:
                 tell(None)
             return
 
-        def done(written: asyncio.Future[Sequence[int]]) -> None:
+        def done(written: asyncio.Future[Written]) -> None:
             error = written.exception()
             if error is not None:
                 _log.error("What is known of the tools could not be kept yet: %s", error)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
-from openfang.storage.writer import Line, Unit, Writer
+from openfang.storage.writer import Head, Line, Unit, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from openfang.core.events import Record
+    from openfang.storage.jobs import Written
     from openfang.storage.processes import Process
 
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
@@ -54,7 +55,7 @@ class Broker:
         unit = Unit(tuple(self._line(record) for record in records), statements)
         if self._owed:
             await self._pay()
-        return await self._commit(unit, alone=not self._open)
+        return (await self._commit(unit, alone=not self._open)).numbers
 
     def unit(self, records: Sequence[Record]) -> Unit:
         """The records as the writer takes them: text, redacted."""
@@ -78,20 +79,20 @@ class Broker:
         try:
             if self._owed:
                 await self._pay()
-            numbers = await self._commit(unit, alone=self._alone())
+            written = await self._commit(unit, alone=self._alone())
         except AuditUnavailable:
             del self._open[call_id]
             raise
         process.known = True
-        return numbers[-1]
+        return written.numbers[-1]
 
-    async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> int:
-        """Record that a call ended; an ending that cannot be written now is owed."""
+    async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> Head:
+        """Record that a call ended, and say where; an ending that cannot be written now is owed."""
         unit = Unit((line,), statements)
         try:
             if self._owed:
                 await self._pay(unit.lines)
-            numbers = await self._commit(unit, alone=self._alone(), owing=True)
+            written = await self._commit(unit, alone=self._alone(), owing=True)
         except AuditUnavailable as error:
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
@@ -99,7 +100,7 @@ class Broker:
             ) from error
         finally:
             self._open.pop(call_id, None)
-        return numbers[-1]
+        return Head(written.numbers[-1], written.hash)
 
     @property
     def in_flight(self) -> int:
@@ -160,17 +161,17 @@ class Broker:
             self._owed += behind
             raise
 
-    async def _commit(self, unit: Unit, *, alone: bool, owing: bool = False) -> Sequence[int]:
+    async def _commit(self, unit: Unit, *, alone: bool, owing: bool = False) -> Written:
         lost = self._owe if owing else None
         try:
-            numbers = self.writer.commit(unit, lost) if alone else None
+            written = self.writer.commit(unit, lost) if alone else None
             # A caller that goes away cancels the future, not the unit.
-            numbers = await self.writer.submit(unit, lost) if numbers is None else numbers
+            written = await self.writer.submit(unit, lost) if written is None else written
         except HomeError as error:
             self._failing = True
             raise _unavailable(error) from error
         self._failing = False
-        return numbers
+        return written
 
     def _owe(self, unit: Unit) -> None:
         """Keep an ending that failed, also when its caller no longer waits for it."""

@@ -17,6 +17,8 @@ from openfang.core.log import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from openfang.storage.writer import Head
+
 GENESIS = bytes(32)
 
 
@@ -90,12 +92,17 @@ class _Walk:
 
 
 class Verifier:
-    """Reads records in order, once, and says what does not fit."""
+    """Reads records in order, once, and says what does not fit.
 
-    def __init__(self, checkpoints: Iterable[Checkpoint]) -> None:
+    `starts` is where to go on from in the chain of each node, unless that is read from its first.
+    """
+
+    def __init__(
+        self, checkpoints: Iterable[Checkpoint], starts: Mapping[str, Head] | None = None
+    ) -> None:
         self.records = 0
         self.findings: list[Finding] = []
-        self._walks: dict[str, _Walk] = {}
+        self._walks = {node: _Walk(*start) for node, start in (starts or {}).items()}
         self._expected: dict[tuple[str, int], Checkpoint] = {}
         for point in checkpoints:
             known = self._expected.setdefault((point.node, point.seq), point)

@@ -49,7 +49,7 @@ class Notary:
 
     def _append(self, point: Checkpoint) -> None:
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        line = orjson.dumps(_as_json(point)) + b"\n"
+        line = orjson.dumps(checkpoint_body(point)) + b"\n"
         handle = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             # What a full disk cut off stays by itself: it must not spoil the line after it.
@@ -77,7 +77,7 @@ def second_place(file: Path) -> Iterator[Checkpoint]:
         return
     for line in file.read_bytes().splitlines():
         try:
-            yield _from_json(orjson.loads(line))
+            yield read_checkpoint(orjson.loads(line))
         except (ValueError, KeyError, TypeError):
             continue  # a torn last line: the process died while appending
 
@@ -86,21 +86,42 @@ def genuine(
     points: Iterable[Checkpoint], public_key: Ed25519PublicKey
 ) -> tuple[list[Checkpoint], list[Finding]]:
     """Keep the checkpoints that this node signed; the others are findings."""
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only verifying needs it
-
     kept: list[Checkpoint] = []
     forged: list[Finding] = []
     for point in points:
-        try:
-            public_key.verify(point.signature, point.message)
+        if is_signed(public_key, point.signature, point.message):
             kept.append(point)
-        except InvalidSignature:
+        else:
             text = "the checkpoint is not signed by this node's key"
             forged.append(Finding("forged", point.node, point.seq, text))
     return kept, forged
 
 
-def _as_json(point: Checkpoint) -> dict[str, Any]:
+def is_signed(public_key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether the holder of the key has signed this."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only verifying needs it
+
+    try:
+        public_key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def sorted_out(points: Iterable[Checkpoint]) -> tuple[list[Checkpoint], list[Finding]]:
+    """Set aside what cannot even be checked: a field that is not of its type."""
+    formed, malformed = list[Checkpoint](), list[Finding]()
+    for point in points:
+        if point.well_formed:
+            formed.append(point)
+        else:
+            text = "the checkpoint is not as any node writes it"
+            malformed.append(Finding("forged", str(point.node), point.seq, text))
+    return formed, malformed
+
+
+def checkpoint_body(point: Checkpoint) -> dict[str, Any]:
+    """Write a checkpoint as it is kept outside the database."""
     return {
         "node": point.node,
         "seq": point.seq,
@@ -111,7 +132,8 @@ def _as_json(point: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _from_json(body: dict[str, Any]) -> Checkpoint:
+def read_checkpoint(body: dict[str, Any]) -> Checkpoint:
+    """Read one; its fields may be anything."""
     return Checkpoint(
         node=body["node"],
         seq=body["seq"],

@@ -170,7 +170,8 @@ _GROUPS = {
             "search": ("audit:search", "Find records."),
             "verify": ("audit:verify", "Check that the log is what was written."),
             "sql": ("audit:sql", "Run queries that only read."),
-            "export": ("audit:export", "Write the log as JSON lines."),
+            "export": ("export:export", "Write the log as JSON lines, CEF or OTLP."),
+            "prove": ("export:prove", "Say whether the log has the record of a receipt."),
         },
     ),
     "keys": (

@@ -1,16 +1,15 @@
-"""`openfang audit tail|search|verify|sql|export`."""
+"""`openfang audit tail|search|verify|sql`."""
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 from cyclopts import Parameter
 
 from openfang.cli.errors import ERROR, Usage
+from openfang.cli.export import number, verified
 from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
     fields,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.5
 _AT_ONCE = 1_000
 _MOST = 10_000
-_LAST = 2**62
-_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _HEADERS = ("number", "time", "event", "level", "caller", "tool", "what")
 
 
@@ -107,7 +104,7 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find records; every condition given must hold."""
-    most, since = _limit(limit, "--limit"), _number(after)
+    most, since = _limit(limit, "--limit"), number(after, "--after")
 
     async def work(session: Session) -> list[AuditEvent]:
         wanted = Search(
@@ -130,12 +127,6 @@ def _limit(number: int, option: str) -> int:
     if not 1 <= number <= _MOST:
         raise Usage(f"{option} is {number}.", way_out=f"a number from 1 to {_MOST}")
     return number
-
-
-def _number(after: int) -> int:
-    if not 0 <= after <= _LAST:
-        raise Usage(f"--after is {after}.", way_out="the number of a record")
-    return after
 
 
 async def _tool_id(session: Session, name: str) -> str:
@@ -190,12 +181,31 @@ def _what(payload: Any) -> str:  # noqa: ANN401 - any JSON
     return ": ".join(words)
 
 
-def verify(*, as_json: Json = False) -> int:
+def verify(
+    *,
+    file: Annotated[
+        str | None, Parameter(help="An export made --with-checkpoints; no home is needed.")
+    ] = None,
+    key: Annotated[
+        str | None, Parameter(help="The node's public key, for --file: as it is, or in a file.")
+    ] = None,
+    checkpoints: Annotated[
+        str | None, Parameter(help="Checkpoints that were kept elsewhere, for --file.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
     """Check the whole log against its hashes and signed checkpoints; exits with 1 if they differ.
 
-    Edits, gaps, insertions, swaps, changed times, a cut tail and a rewrite are found.
+    Edits, gaps, insertions, swaps, changed times, a cut tail and a rewrite are found; with `--file`
+    in an export, on any machine: `openfang audit verify --file log.jsonl --key KEY`
     """
-    found = on_home(lambda session: session.verify())
+    if file is None and (key or checkpoints):
+        raise Usage("--key and --checkpoints are for an export.", way_out="name it with --file")
+    found = (
+        on_home(lambda session: session.verify())
+        if file is None
+        else verified(file, key, checkpoints)
+    )
     if as_json:
         print_json(verification_body(found))
     else:
@@ -206,7 +216,8 @@ def verify(*, as_json: Json = False) -> int:
 def show_verification(found: Verification) -> None:
     """Print what was read, and each place that does not fit."""
     heads = ", ".join(f"{node} at {seq}" for node, seq in found.heads.items())
-    fields({"records": found.records, "checkpoints": found.checkpoints, "heads": heads or "none"})
+    counted = {"records": found.records, "checkpoints": found.checkpoints}
+    fields({**counted, "heads": heads or "none", "key": found.key})
     if found.findings:
         rows = ((f.kind, f.node, f.seq, f.text) for f in found.findings)
         table(("finding", "node", "record", "what"), rows)
@@ -238,38 +249,3 @@ def sql(query: File, /, *, as_json: Json = False) -> None:
             note("1 row" if len(rows) == 1 else f"{len(rows)} rows")
         if len(rows) == QUERY_ROWS:
             note(f"only the first {QUERY_ROWS} rows are shown; add a LIMIT and an OFFSET")
-
-
-def export(
-    file: File = STDIN,
-    /,
-    *,
-    after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
-) -> None:
-    """Write the log as JSON lines.
-
-    Args:
-        file: Where to; `-`, the default, is standard output.
-    """
-    since = _number(after)
-    count = on_home(lambda session: _export(session, file, since))
-    note(f"{count} records exported")
-
-
-async def _export(session: Session, file: str, after: int) -> int:
-    if file == STDIN:
-        return await _write_events(session, sys.stdout, after)
-    try:
-        with os.fdopen(os.open(Path(file), _WRITE_NEW, 0o600), "w") as opened:
-            return await _write_events(session, opened, after)
-    except OSError as error:
-        raise Usage(f"{file} cannot be written: {error.strerror}.", way_out="name a file") from None
-
-
-async def _write_events(session: Session, to: TextIO, after: int) -> int:
-    count = 0
-    async for event in session.after(after):
-        to.write(json_text(event.as_json()) + "\n")
-        count += 1
-    to.flush()
-    return count

@@ -22,7 +22,7 @@ from openfang.core.errors import (
     Unauthenticated,
     UnknownTool,
 )
-from openfang.core.results import text_part
+from openfang.core.results import RECEIPT, text_part
 
 if TYPE_CHECKING:
     from openfang.core.decisions import Explanation, Verdict
@@ -62,7 +62,7 @@ def result_body(result: Result) -> dict[str, Any]:
         "content": list(result.content),
         "structured": result.structured,
         "labels": result.labels.names,
-        "audit": _audit(result.receipt),
+        "audit": receipt_body(result.receipt),
     }
     if result.meta:
         body["_meta"] = dict(result.meta)
@@ -81,7 +81,7 @@ def message_body(result: Result) -> dict[str, Any]:
         "usage": said.get("usage"),
         "artifacts": artifacts_of(result.content),
         "call_id": result.call_id,
-        "audit": _audit(result.receipt),
+        "audit": receipt_body(result.receipt),
         **({"budget": said["budget"]} if "budget" in said else {}),
     }
 
@@ -94,7 +94,7 @@ def failure_body(failure: CallFailed) -> dict[str, Any]:
         "content": [text_part(f"Error: {failure.message}")],
         "structured": {"code": failure.code, "way_out": failure.way_out},
         "labels": [],
-        "audit": _audit(failure.receipt),
+        "audit": receipt_body(failure.receipt),
     }
 
 
@@ -164,5 +164,15 @@ def tool_body(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _audit(receipt: Receipt | None) -> dict[str, int] | None:
-    return None if receipt is None else {"start": receipt.start, "end": receipt.end}
+def receipt_beside(call_id: str, receipt: Receipt | None) -> dict[str, Any]:
+    """Write a receipt as it stands beside a result: in `_meta`, or in metadata."""
+    return {} if receipt is None else {RECEIPT: {"call": call_id, **_receipt(receipt)}}
+
+
+def receipt_body(receipt: Receipt | None) -> dict[str, Any] | None:
+    """Where a call stands in the audit."""
+    return None if receipt is None else _receipt(receipt)
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {"start": receipt.start, "end": receipt.end, "hash": receipt.hash}

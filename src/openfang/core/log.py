@@ -39,14 +39,27 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was read, and what does not fit."""
+    """What was read, and what does not fit; `key` is the public key that checkpoints need."""
 
     records: int
     checkpoints: int
     heads: Mapping[str, int]
+    key: str
     findings: tuple[Finding, ...]
 
     @property
     def intact(self) -> bool:
         """Whether nothing was found."""
         return not self.findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Whether the log has a record as its receipt says; `signed` is the checkpoint that covers it.
+
+    It tells nothing of the record: whoever has its hash may ask.
+    """
+
+    proven: bool
+    signed: int | None
+    text: str

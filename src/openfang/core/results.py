@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.core.labels import Labels
 from openfang.core.values import value
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Part: TypeAlias = "Mapping[str, Any]"
+RECEIPT: Final = "openfang/receipt"
+"""Where a receipt stands in what a protocol lets us say beside a result."""
 
 
 class Outcome(Enum):
@@ -29,10 +31,14 @@ class Outcome(Enum):
 
 @value
 class Receipt:
-    """Where the call stands in the audit: the numbers of its first and last record."""
+    """Where the call stands in the audit: its first and last record, and the hash of the last.
+
+    With the hash its holder can ask later whether the log still has that record as it was.
+    """
 
     start: int
     end: int
+    hash: str = ""
 
 
 @value

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
     from openfang.core.keys import AdminToken, Key, Question, QuestionFilter, QuestionPage, Spec
-    from openfang.core.log import Search, Table, Verification
+    from openfang.core.log import Proof, Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.progress import Listener
     from openfang.core.results import Result
@@ -283,6 +283,14 @@ class Session(Protocol):
 
     async def sql(self, text: str) -> list[Table]:
         """Run queries that only read: of each the columns' names and the first rows."""
+        ...
+
+    def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
+        """Read the same with all that is hashed: a signed head, checkpoints, then records."""
+        ...
+
+    async def prove(self, seq: int, digest: str) -> Proof:
+        """Say whether the log has this record with this hash."""
         ...
 
     async def verify(self) -> Verification:

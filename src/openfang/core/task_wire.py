@@ -139,6 +139,7 @@ def _moved_body(moved: Moved) -> dict[str, Any]:
         "said": [_message_body(message) for message in moved.said],
         "artifacts": [_artifact_body(artifact) for artifact in moved.artifacts],
         "labels": moved.labels.names,
+        "metadata": dict(moved.metadata),
     }
 
 
@@ -149,6 +150,7 @@ def _read_moved(body: Mapping[str, Any]) -> Moved:
         said=tuple(map(_read_message, body["said"])),
         artifacts=tuple(map(_read_artifact, body["artifacts"])),
         labels=Labels.of(body["labels"]),
+        metadata=body["metadata"],
     )
 
 

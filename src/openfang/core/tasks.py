@@ -141,6 +141,7 @@ class Task:
             status=to.status,
             history=(*self.history, *said, *to.said),
             artifacts=(*self.artifacts, *to.artifacts),
+            metadata={**self.metadata, **to.metadata} if to.metadata else self.metadata,
             labels=self.labels | to.labels,
             version=self.version + 1,
             changed_at=at,
@@ -149,13 +150,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A change of state, with all that comes with it: `said` goes to the history."""
+    """A change of state, with all that comes with it: `said` goes to the history.
+
+    `metadata` is what is told of the task from now on, beside what its caller told.
+    """
 
     state: TaskState
     status: TaskMessage | None = None
     said: tuple[TaskMessage, ...] = ()
     artifacts: tuple[TaskArtifact, ...] = ()
     labels: Labels = Labels.NONE
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

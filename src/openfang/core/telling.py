@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.agents import Ended, Ending, Made, Usage, Wanted, Wish, Words
+from openfang.core.bodies import receipt_body
 from openfang.core.progress import Progress
 from openfang.core.wire import read_receipt
 
@@ -33,7 +34,7 @@ def told_body(told: Told) -> dict[str, Any]:
                 "tool": wish.tool,
                 "outcome": told.outcome,
                 "text": told.text[:_MOST_TOLD],
-                "audit": receipt and {"start": receipt.start, "end": receipt.end},
+                "audit": receipt_body(receipt),
             }
         case Ended():
             usage = usage_body(told.usage)

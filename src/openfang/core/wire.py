@@ -13,7 +13,7 @@ from openfang.core.events import AuditEvent
 from openfang.core.ids import Kind
 from openfang.core.keys import AdminToken, Answer, Key, Question, Scope, Spec, Way, opened
 from openfang.core.labels import Labels
-from openfang.core.log import Finding, Verification
+from openfang.core.log import Finding, Proof, Verification
 from openfang.core.results import Receipt, Result
 from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
 from openfang.core.tools import Effect, Risk, Sink, Tool, Trust
@@ -285,6 +285,7 @@ def verification_body(found: Verification) -> dict[str, Any]:
         "records": found.records,
         "checkpoints": found.checkpoints,
         "heads": dict(found.heads),
+        "key": found.key,
         "findings": [
             {"kind": f.kind, "node": f.node, "record": f.seq, "text": f.text}
             for f in found.findings
@@ -301,8 +302,19 @@ def read_verification(body: Mapping[str, Any]) -> Verification:
         records=body["records"],
         checkpoints=body["checkpoints"],
         heads=body["heads"],
+        key=body["key"],
         findings=findings,
     )
+
+
+def proof_body(proof: Proof) -> dict[str, Any]:
+    """Whether the log has what a receipt says."""
+    return {"proven": proof.proven, "signed": proof.signed, "text": proof.text}
+
+
+def read_proof(body: Mapping[str, Any]) -> Proof:
+    """Read it back."""
+    return Proof(proven=body["proven"], signed=body["signed"], text=body["text"])
 
 
 def read_event(body: Mapping[str, Any]) -> AuditEvent:
@@ -324,9 +336,9 @@ def read_result(body: Mapping[str, Any]) -> Result:
     )
 
 
-def read_receipt(audit: Mapping[str, int] | None) -> Receipt | None:
+def read_receipt(audit: Mapping[str, Any] | None) -> Receipt | None:
     """Read where a call stands in the audit."""
-    return Receipt(start=audit["start"], end=audit["end"]) if audit else None
+    return Receipt(start=audit["start"], end=audit["end"], hash=audit["hash"]) if audit else None
 
 
 def read_tool(body: Mapping[str, Any]) -> Tool:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.stamp import Stamper
     from openfang.policy.approvals import Approvals
     from openfang.policy.engine import Engine
-    from openfang.storage.writer import Line
+    from openfang.storage.writer import Head, Line
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -239,7 +239,7 @@ class Pipeline:
                 stored = self.runs.absorb(call, trail.held, admitted.tool.labels)
                 last = await self._finish(trail, began, None, error=error, stored=stored)
                 if isinstance(error, CallFailed):
-                    error.call_id, error.receipt = call.id, Receipt(start=first, end=last)
+                    error.call_id, error.receipt = call.id, _receipt(first, last)
                     error.labels |= admitted.tool.labels | call.labels
             raise
         stored = (*blobs, *self.runs.absorb(call, trail.held, result.labels))
@@ -254,7 +254,7 @@ class Pipeline:
             extra=result.extra,
             fault=result.fault,
             call_id=call.id,
-            receipt=Receipt(start=first, end=last),
+            receipt=_receipt(first, last),
         )
 
     async def _shaped(self, trail: _Trail, admitted: Admitted, result: Result) -> Shaped:
@@ -290,7 +290,7 @@ class Pipeline:
         *,
         error: BaseException | None = None,
         stored: tuple[tuple[str, Sequence[Any]], ...] = (),
-    ) -> int:
+    ) -> Head:
         if error is not None and trail.loop_key is not None:
             self.guards.loops.after(trail.call.run_id, trail.loop_key, None)
         ending = records.Ending(
@@ -369,6 +369,10 @@ def _given(trail: _Trail) -> records.Given:
     kept = trail.decided.verdicts and len(trail.canonical) <= _LONGEST_KEPT
     kept = kept and not trail.labels & Labels.SECRET
     return records.Given(trail.labels, trail.canonical if kept else b"")
+
+
+def _receipt(first: int, last: Head) -> Receipt:
+    return Receipt(start=first, end=last.seq, hash=last.hash.hex())
 
 
 def _is_ours(trail: _Trail) -> bool:

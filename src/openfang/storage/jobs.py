@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from openfang.storage.writer import Unit
 
 
+class Written(NamedTuple):
+    """Where the records of a unit stand: their numbers, and the hash of the last one."""
+
+    numbers: range
+    hash: bytes
+
+
+NOWHERE: Final = Written(range(0), b"")
+
+
 @dataclass(slots=True)
 class Job:
-    """A unit, whoever waits for it and, once it is through, its numbers or its own error.
+    """A unit, whoever waits for it and, once it is through, its place or its own error.
 
     `lost` hears of a unit that failed, even if nobody waits any more.
     """
 
     unit: Unit
-    done: asyncio.Future[Sequence[int]] | None = None
+    done: asyncio.Future[Written] | None = None
     lost: Callable[[Unit], None] | None = None
-    numbers: Sequence[int] = ()
+    written: Written = NOWHERE
     error: Exception | None = None
     weight: int = field(init=False)
 
@@ -36,7 +46,7 @@ class Job:
         if self.done is None or self.done.done():
             return
         if self.error is None:
-            self.done.set_result(self.numbers)
+            self.done.set_result(self.written)
         else:
             self.done.set_exception(self.error)
 

@@ -13,6 +13,7 @@ from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
 from openfang.core.log import QUERY_ROWS
 from openfang.storage.database import BUSY_SECONDS, Database, explained, up_to
+from openfang.storage.writer import Head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,30 @@ def search(path: Path, wanted: Search) -> list[LogRow]:
             way_out="ask for fewer at once (limit), or export them",
         )
     return found[::-1]  # type: ignore[return-value]
+
+
+def record(path: Path, seq: int, digest: bytes) -> LogRow | None:
+    """Find the record with this number and this hash."""
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE seq = ? AND hash = ?"  # noqa: S608 - constants
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        found = database.read(sql, (seq, digest))
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def places(path: Path, seq: int) -> dict[str, Head]:
+    """Say where the chain of each node stood at this record."""
+    sql = (
+        "SELECT audit.node, audit.seq, audit.hash FROM audit JOIN "
+        "(SELECT node, MAX(seq) AS last FROM audit WHERE seq <= ? GROUP BY node) AS ends "
+        "ON audit.node = ends.node AND audit.seq = ends.last ORDER BY audit.node"
+    )
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        found = database.read(sql, (seq,))
+    # SQLite stores anything anywhere: what is no hash is none.
+    return {
+        node: Head(last, digest if isinstance(digest, bytes) else b"")
+        for node, last, digest in found
+    }
 
 
 def last_number(database: Database) -> int:

@@ -1,4 +1,4 @@
-"""The one writer: units in, sequence numbers out, each unit atomic and its records chained.
+"""The one writer: units in, their places out, each unit atomic and its records chained.
 
 A lone caller commits at once (`commit`). Callers that come side by side are gathered in one turn of
 the event loop and share one commit (`submit`). Whatever could stall the loop goes through a thread:
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openfang.core.errors import Conflict
 from openfang.storage.database import BUSY_SECONDS, Database, explain
-from openfang.storage.jobs import Job, blame, settle
+from openfang.storage.jobs import Job, Written, blame, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -111,9 +111,7 @@ class Writer:
         rows = database.read(_HEAD, (self.node,))
         return Head(rows[0][0], rows[0][1]) if rows else GENESIS
 
-    def commit(
-        self, unit: Unit, lost: Callable[[Unit], None] | None = None
-    ) -> Sequence[int] | None:
+    def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
         """Commit at once if nobody is in the way; None means: submit it instead."""
         if not self.idle:
             return None
@@ -123,26 +121,26 @@ class Writer:
         job.settle()
         if job.error:
             raise job.error
-        return job.numbers
+        return job.written
 
     def submit(
         self, unit: Unit, lost: Callable[[Unit], None] | None = None
-    ) -> asyncio.Future[Sequence[int]]:
+    ) -> asyncio.Future[Written]:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Sequence[int]] = loop.create_future()
+        done: asyncio.Future[Written] = loop.create_future()
         self._queue.append(Job(unit, done, lost))
         if not self._scheduled and not self._thread_busy:
             self._scheduled = True
             loop.call_soon(self._flush)
         return done
 
-    async def write(self, unit: Unit) -> Sequence[int]:
-        """Return the numbers of the unit's records once they would survive `kill -9`."""
-        numbers = self.commit(unit)
-        return await self.submit(unit) if numbers is None else numbers
+    async def write(self, unit: Unit) -> Written:
+        """Return where the unit's records stand once they would survive `kill -9`."""
+        written = self.commit(unit)
+        return await self.submit(unit) if written is None else written
 
-    def write_blocking(self, unit: Unit) -> Sequence[int]:
+    def write_blocking(self, unit: Unit) -> Written:
         """Commit from outside an event loop, waiting for other processes if need be."""
         job = Job(unit)
         self._database.patience(BUSY_SECONDS)
@@ -152,7 +150,7 @@ class Writer:
             self._database.patience(0)
         if job.error:
             raise job.error
-        return job.numbers
+        return job.written
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -270,7 +268,7 @@ class Writer:
                 seq += 1
                 last = digest(node, seq, at, line, last)
                 rows += (node, seq, at, *line, last)
-            job.numbers = range(first, seq + 1)
+            job.written = Written(range(first, seq + 1), last)
         return rows, Head(seq, last)
 
     def _insert(self, connection: sqlite3.Connection, rows: list[Any]) -> None:

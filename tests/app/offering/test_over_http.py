@@ -12,6 +12,8 @@ from tests.app.offering.test_agents import from_the_seed, opened_by, put
 from tests.edges.live import live
 from tests.edges.mcp.talking import modern
 
+from openfang.core.results import RECEIPT
+
 if TYPE_CHECKING:
     from tests.edges.live import Live, Reply
 
@@ -59,6 +61,7 @@ async def test_the_seeds_agent_answers_the_seeds_request(tmp_path: Path) -> None
     assert greeting["result"]["serverInfo"] == {"name": "coder", "version": "1.0.0"}
     assert names == ["mcp_fs_read_file", "mcp_git_status"]
     text = answer["result"]["content"][0].pop("text")
+    assert set(answer["result"].pop("_meta")) == {RECEIPT}
     del shown["result"]["content"][0]["text"]
     assert (text, answer) == ("read_file {'path': 'README.md'}", shown)
     assert refused["error"] == {"code": -32602, "message": "Unknown tool: admin:reset"}

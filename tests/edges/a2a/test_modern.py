@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.edges.a2a.front import V1, code_of, reason_of, serving, text_of
 
+from openfang.core.results import RECEIPT
 from openfang.protocols.a2a.extensions import CHAIN
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ async def test_a_message_is_answered_with_the_task_it_became(served: Served) -> 
     assert said == {**message, **ids}
     assert answered["role"] == "ROLE_AGENT"
     assert answered["parts"] == [{"text": "you said hello"}]
+    receipt = task["metadata"].pop(RECEIPT)
     assert task["metadata"] == {"of": "the request"}
+    (end,) = [one for one in await served.node.events() if one.audit_id == receipt["end"]]
+    assert (end.call_id, end.hash) == (receipt["call"], receipt["hash"])
 
 
 async def test_all_kinds_of_parts_reach_the_agent_and_come_back(served: Served) -> None:

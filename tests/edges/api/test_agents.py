@@ -360,7 +360,8 @@ _TOLD = st.one_of(
         wish=st.builds(Wish, id=_TEXT, tool=_TEXT),
         outcome=_TEXT,
         text=_TEXT,
-        receipt=st.none() | st.builds(Receipt, start=st.integers(0), end=st.integers(0)),
+        receipt=st.none()
+        | st.builds(Receipt, start=st.integers(0), end=st.integers(0), hash=_TEXT),
     ),
     st.builds(Ended, answer=_TEXT, ending=st.sampled_from(Ending), usage=_USAGE),
 )

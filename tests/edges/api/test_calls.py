@@ -48,6 +48,7 @@ async def test_a_call_answers_with_its_content_and_its_receipt(node: Live) -> No
     written = {event.audit_id: event for event in await node.events()}
     start, end = (written[reply.json["audit"][name]] for name in ("start", "end"))
     assert (start.event_type, end.event_type) == ("tool_invocation_start", "tool_invocation_end")
+    assert reply.json["audit"]["hash"] == end.hash
     assert start.call_id == end.call_id == reply.json["call_id"]
     assert start.context["edge"] == "api"
 

@@ -63,7 +63,7 @@ async def test_a_call_is_answered_with_json_and_a_receipt(node: Live) -> None:
     assert reply.json["id"] == 1
     assert result["content"] == [{"type": "text", "text": "hello"}]
     assert result["resultType"] == "complete"
-    assert {"call", "first", "last"} == set(result["_meta"]["openfang/receipt"])
+    assert {"call", "start", "end", "hash"} == set(result["_meta"]["openfang/receipt"])
     assert "Mcp-Session-Id" not in reply.headers
 
 

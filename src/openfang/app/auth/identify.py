@@ -21,11 +21,11 @@ from openfang.core.keys import Key
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
 
     from openfang.app.auth.callers import Credential
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
+    from openfang.storage.jobs import Written
 
 _log = logging.getLogger("openfang.identify")
 _OTHER_KEY = "use a key made with: openfang keys create NAME"
@@ -116,7 +116,7 @@ def note_refusal_soon(parts: Parts, caller: str, rule: str, reason: str) -> None
     parts.writer.submit(unit).add_done_callback(_tell_loss)
 
 
-def _tell_loss(written: asyncio.Future[Sequence[int]]) -> None:
+def _tell_loss(written: asyncio.Future[Written]) -> None:
     error = None if written.cancelled() else written.exception()
     if error is not None:
         _log.error("A refusal could not be put on record: %s", error)

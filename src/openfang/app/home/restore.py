@@ -223,7 +223,7 @@ def _recorded(file: Path, manifest: Manifest, archive: Path, now: int) -> int:
     given_up = tuple(line for run in left for line in give_up(run, now, used[run.id]))
     writer = Writer(path=file, node=manifest.node, digest=digest, now=lambda: now)
     try:
-        (record,) = writer.write_blocking(Unit((line,), given_up))
+        (record,) = writer.write_blocking(Unit((line,), given_up)).numbers
     finally:
         writer.close()
     return record

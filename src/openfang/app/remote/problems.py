@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from openfang.core import errors
 from openfang.core.errors import CallFailed, CallRefused, GuardTripped, OpenFangError, Parked
-from openfang.core.results import Receipt
-from openfang.core.wire import read_verdict
+from openfang.core.wire import read_receipt, read_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,5 +102,5 @@ def read_failure(code: str, body: Body) -> CallFailed:
     kind = _FAILED.get(code) or _newer(CallFailed, code)
     failure = kind(text.removeprefix(_ERROR), way_out=body["structured"]["way_out"])
     failure.call_id = body["call_id"]
-    failure.receipt = Receipt(start=audit["start"], end=audit["end"]) if audit else None
+    failure.receipt = read_receipt(audit)
     return failure

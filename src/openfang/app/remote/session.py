@@ -27,6 +27,7 @@ from openfang.app.remote.addresses import (
 )
 from openfang.app.remote.asking import in_doubt
 from openfang.app.remote.keys import content_body, dated_key, read_made, wanted_key
+from openfang.app.remote.log import RemoteLog
 from openfang.app.remote.questions import dated_question, questions_query, read_questions
 from openfang.app.remote.schedules import RemoteSchedules
 from openfang.core.errors import NotFound, Parked
@@ -36,7 +37,6 @@ from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.task_wire import Following, read_states, read_task, read_tasks
 from openfang.core.usage import read_report
 from openfang.core.wire import (
-    read_event,
     read_explanation,
     read_result,
     read_session,
@@ -44,18 +44,15 @@ from openfang.core.wire import (
     read_spec,
     read_tool,
     read_turn,
-    read_verification,
 )
 from openfang.host.loopback import DaemonUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from openfang.core.decisions import Explanation
-    from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
     from openfang.core.keys import Question, QuestionFilter, QuestionPage, Spec
-    from openfang.core.log import Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
     from openfang.core.sessions import SessionPage, SessionSummary, SessionTurn
@@ -71,7 +68,7 @@ _SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Remote(RemoteSchedules):
+class Remote(RemoteSchedules, RemoteLog):
     """The daemon, asked as one caller."""
 
     async def call(
@@ -350,29 +347,6 @@ class Remote(RemoteSchedules):
         """Ask one of them for its card now, and say who it is, and how."""
         path = f"/api/a2a/agents/{segment(name)}/discover"
         return await self.daemon.act("POST", path, _object, {})
-
-    async def search(self, wanted: Search) -> list[AuditEvent]:
-        """Find the newest entries that match, oldest first."""
-        query = query_of({name: getattr(wanted, name) or None for name in wanted.__slots__})
-        return await self.daemon.get(
-            f"/api/audit{query}", _each("records", read_event), timeout=None
-        )
-
-    def after(self, seq: int) -> AsyncIterator[AuditEvent]:
-        """Read every entry after this one, in order."""
-        return self.daemon.lines(f"/api/audit/export?after={seq}", read_event)
-
-    async def sql(self, text: str) -> list[Table]:
-        """Run queries that only read: of each the columns' names and the first rows."""
-        body = {"query": text or " "}  # an empty one is no query to the API
-        reply = await self.daemon.reply("POST", "/api/audit/sql", body, timeout=None)
-        return self.daemon.read(
-            reply, _each("tables", lambda body: (body["columns"], body["rows"]))
-        )
-
-    async def verify(self) -> Verification:
-        """Check the whole log against its hashes and its signed checkpoints."""
-        return await self.daemon.get("/api/audit/verify", read_verification, timeout=None)
 
 
 def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON

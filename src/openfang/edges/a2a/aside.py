@@ -52,7 +52,8 @@ class Aside(Laid):
                 return replace(event, artifact=self._lean(event.artifact))
             case Changed(task=task):
                 said = None if task.status is None else self._lean(task.status)
-                return replace(event, task=replace(task, status=said))
+                told = self._held(event.metadata)
+                return replace(event, task=replace(task, status=said), metadata=told)
 
     def _lean(self, held: S) -> S:
         parts = tuple([self._written(part) for part in held.parts])

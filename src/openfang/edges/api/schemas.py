@@ -166,7 +166,7 @@ _VERDICT = whole(
     way_out=TEXT,
     rules=listed(TEXT),
 )
-RECEIPT = whole({"start": COUNT, "end": COUNT})
+RECEIPT = whole({"start": COUNT, "end": COUNT, "hash": _HASH})
 _TOOL = whole(
     {
         "id": TEXT,
@@ -324,11 +324,13 @@ COMPONENTS: dict[str, Schema] = {
             "records": COUNT,
             "checkpoints": COUNT,
             "heads": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "key": _HASH,
             "findings": listed(
                 whole({"kind": TEXT, "node": TEXT, "record": {"type": "integer"}, "text": TEXT})
             ),
         }
     ),
+    "Proof": whole({"proven": _FLAG, "signed": or_null(COUNT), "text": TEXT}),
     "Tables": whole(
         {"tables": listed(whole({"columns": listed(TEXT), "rows": listed({"type": "array"})}))}
     ),
@@ -378,4 +380,7 @@ SEARCH_QUERY: dict[str, Schema] = {
     "after": {"type": "integer", "minimum": 0, "maximum": 2**53},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
 }
-AFTER_QUERY: dict[str, Schema] = {"after": SEARCH_QUERY["after"]}
+EXPORT_QUERY: dict[str, Schema] = {"after": SEARCH_QUERY["after"], "proven": _FLAG}
+PROVE: Schema = whole(
+    {"record": {"type": "integer", "minimum": 1, "maximum": 2**62}, "hash": _HASH}
+)

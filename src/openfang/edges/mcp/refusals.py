@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from openfang.core.bodies import receipt_beside
 from openfang.core.errors import (
     AuditUnavailable,
     CallFailed,
@@ -38,7 +39,10 @@ def refusal_result(error: CallRefused | CallFailed) -> dict[str, Any]:
     """Let the model read why there is no result, and what would help."""
     if isinstance(error, UnknownTool | AuditUnavailable):
         raise error
-    return {"content": [text_part(sentence(error))], "isError": True}
+    body: dict[str, Any] = {"content": [text_part(sentence(error))], "isError": True}
+    if isinstance(error, CallFailed) and error.receipt is not None:
+        body["_meta"] = receipt_beside(error.call_id, error.receipt)
+    return body
 
 
 def sentence(error: OpenFangError) -> str:

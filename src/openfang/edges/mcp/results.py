@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.bodies import receipt_beside
 from openfang.core.labels import Labels
 from openfang.protocols.hops.labels import LABELS, hints_of
 from openfang.protocols.hops.words import ANSWER
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from openfang.edges.mcp.context import Context
 
 STRUCTURED_SINCE: Final = "2025-06-18"
-RECEIPT: Final = "openfang/receipt"
 _OWN: Final = "openfang/"
 _OURS: Final = frozenset(
     {
@@ -48,17 +48,14 @@ def beside(result: Result, context: Context) -> dict[str, Any]:
 
 
 def _meta(result: Result, context: Context) -> dict[str, Any]:
-    meta = {
+    sent = {
         name: value
         for name, value in result.meta.items()
         if not name.startswith(_OWN) and name != SERVER_INFO
     }
-    if context.modern and result.receipt is not None:
-        receipt = result.receipt
-        meta[RECEIPT] = {"call": result.call_id, "first": receipt.start, "last": receipt.end}
-    if context.modern and result.labels:
-        meta[LABELS] = hints_of(result.labels)
-    return meta
+    receipt = receipt_beside(result.call_id, result.receipt)
+    labels = {LABELS: hints_of(result.labels)} if context.modern and result.labels else {}
+    return {**sent, **receipt, **labels}
 
 
 def vouched(

@@ -107,4 +107,9 @@ def difference(before: Task, after: Task) -> Moved:
         said=said,
         artifacts=after.artifacts[len(before.artifacts) :],
         labels=after.labels,
+        metadata={
+            name: value
+            for name, value in after.metadata.items()
+            if before.metadata.get(name) != value
+        },
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.agents import Ending
+from openfang.core.bodies import receipt_beside
 from openfang.core.errors import (
     AuditUnavailable,
     CallCancelled,
+    CallFailed,
     CallRefused,
     GuardTripped,
     OpenFangError,
@@ -56,6 +59,7 @@ def moved_by(result: Result) -> Moved:
         said=said,
         artifacts=artifacts_in(result),
         labels=result.labels,
+        metadata=receipt_beside(result.call_id, result.receipt),
     )
 
 
@@ -73,7 +77,10 @@ def _moved_after(error: OpenFangError) -> Moved:
         state = TaskState.CANCELED
     elif isinstance(error, CallRefused) and not isinstance(error, _BUSY):
         state = TaskState.REJECTED
-    return ended(state, _reason(error))
+    moved = ended(state, _reason(error))
+    if not isinstance(error, CallFailed):
+        return moved
+    return replace(moved, metadata=receipt_beside(error.call_id, error.receipt))
 
 
 def _reason(error: OpenFangError) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from openfang.core.log import Search
-from openfang.core.wire import verification_body
+from openfang.core.wire import proof_body, verification_body
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     from openfang.core.session import Session
     from openfang.edges.api.exchange import Asked
@@ -28,14 +28,21 @@ async def _search(asked: Asked) -> Answer:
 
 
 async def _export(asked: Asked) -> Stream:
-    pieces = _lines(asked.session, asked.query.get("after", 0))
+    session, after = asked.session, asked.query.get("after", 0)
+    proven = asked.query.get("proven", False)
+    pieces = _lines(session.export(after) if proven else _records(session, after))
     return Stream(pieces=pieces, content_type=b"application/x-ndjson")
 
 
-async def _lines(session: Session, after: int) -> AsyncGenerator[bytes]:
-    piece = bytearray()
+async def _records(session: Session, after: int) -> AsyncGenerator[Mapping[str, Any]]:
     async for event in session.after(after):
-        piece += orjson.dumps(event.as_json(), default=str, option=orjson.OPT_APPEND_NEWLINE)
+        yield event.as_json()
+
+
+async def _lines(bodies: AsyncIterator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+    piece = bytearray()
+    async for body in bodies:
+        piece += orjson.dumps(body, default=str, option=orjson.OPT_APPEND_NEWLINE)
         if len(piece) >= _PIECE:
             yield bytes(piece)
             piece.clear()
@@ -44,6 +51,11 @@ async def _lines(session: Session, after: int) -> AsyncGenerator[bytes]:
 
 async def _verify(asked: Asked) -> Answer:
     return json_answer(verification_body(await asked.session.verify()))
+
+
+async def _prove(asked: Asked) -> Answer:
+    found = await asked.session.prove(asked.body["record"], asked.body["hash"])
+    return json_answer(proof_body(found))
 
 
 async def _sql(asked: Asked) -> Answer:
@@ -68,11 +80,11 @@ ENDPOINTS = (
         method="GET",
         path="/api/audit/export",
         name="export_audit",
-        summary="Read every record after a number, as lines of JSON.",
+        summary="Read every record after a number, as lines of JSON; `proven` with its proof.",
         handle=_export,
         access=Access.AUDITOR,
         work="message",
-        query=schemas.AFTER_QUERY,
+        query=schemas.EXPORT_QUERY,
         answers={200: Text("application/x-ndjson")},
         problems=(403,),
     ),
@@ -86,6 +98,16 @@ ENDPOINTS = (
         work="message",
         answers={200: "Verification"},
         problems=(403,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/audit/prove",
+        name="prove_record",
+        summary="Say whether the log has the record of a receipt.",
+        handle=_prove,
+        body=schemas.PROVE,
+        answers={200: "Proof"},
+        problems=(422,),
     ),
     Endpoint(
         method="POST",
