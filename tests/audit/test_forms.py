@@ -19,12 +19,9 @@ from openfang.core.events import AuditEvent
 pytestmark = pytest.mark.requirement("C13.5")
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+_NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 _JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False)
-    | _TEXT,
+    st.none() | st.booleans() | _NUMBERS | _TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=8,
 )
@@ -116,15 +113,10 @@ def _event(payload: dict[str, Any], context: dict[str, Any]) -> AuditEvent:
 def test_an_otlp_line_is_what_opentelemetrys_own_messages_read(events: list[AuditEvent]) -> None:
     text = orjson.dumps(otlp_body(events))
     data = _parsed(orjson.loads(text))
-    found = [
-        one for logs in data.resource_logs for scope in logs.scope_logs for one in scope.log_records
-    ]
-    by_node = [
-        event
-        for node in dict.fromkeys(e.node for e in events)
-        for event in events
-        if event.node == node
-    ]
+    scopes = [scope for logs in data.resource_logs for scope in logs.scope_logs]
+    found = [one for scope in scopes for one in scope.log_records]
+    nodes = list(dict.fromkeys(event.node for event in events))
+    by_node = sorted(events, key=lambda event: nodes.index(event.node))
     assert [one.event_name for one in found] == [event.event_type for event in by_node]
     for one, event in zip(found, by_node, strict=True):
         assert _attribute(one, "openfang.audit.record") == event.audit_id

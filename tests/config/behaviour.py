@@ -19,6 +19,7 @@ SOURCE = "tests/sources/mcp/test_source.py::"
 OFFERING = "tests/app/offering/"
 TRIGGERS = "tests/app/schedules/test_triggers.py::"
 SCHEDULES = "tests/app/schedules/test_schedules.py::"
+ANCHOR = "tests/app/test_anchor.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 MODELS = "tests/agents/models/test_providers.py::"
@@ -176,6 +177,9 @@ BEHAVIOUR: dict[str, str] = {
     "audit.checkpoint_every": f"{SETTINGS}test_checkpoints_are_signed_after_so_many_records_in_the_file_named",
     "audit.checkpoint_seconds": f"{SETTINGS}test_checkpoints_are_signed_after_so_many_seconds",
     "audit.checkpoint_file": f"{SETTINGS}test_checkpoints_are_signed_after_so_many_records_in_the_file_named",
+    "audit.anchor.url": f"{ANCHOR}test_every_checkpoint_reaches_the_address_outside",
+    "audit.anchor.secret": f"{ANCHOR}test_what_is_sent_is_signed_with_the_secret_that_is_shared",
+    "audit.anchor.allow_private": f"{ANCHOR}test_a_private_address_is_an_anchor_only_if_it_is_said",
     "audit.jsonl": f"{SETTINGS}test_jsonl_gets_every_record_as_a_line",
     "audit.stdout": f"{SETTINGS}test_stdout_gets_every_record",
     "approvals.timeout_secs": f"{SETTINGS}test_a_question_is_open_for_as_long_as_the_timeout_says",

@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from openfang.app.a2a.peers import Peers
 from openfang.app.agents.later import Later
+from openfang.app.anchor import Anchors
 from openfang.app.build import build
 from openfang.app.servers.running import Servers
 from openfang.audit import notary
@@ -61,10 +62,11 @@ async def open_app(
         parts.servers = Servers(parts, environ)
         parts.agents = Later(parts, environ)
         parts.peers = Peers(parts, environ)
+        anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
-            async with beside(*watches, *running):
+            async with beside(anchors.run, *watches, *running):
                 try:
                     yield parts
                 finally:
@@ -74,6 +76,7 @@ async def open_app(
                 with suppress(AuditUnavailable):
                     await parts.broker.settle()
                 await seal.close()
+                await anchors.close()
                 await parts.sinks.close()
     finally:
         parts.close()

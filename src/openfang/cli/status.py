@@ -54,7 +54,16 @@ def _started(text: str) -> str:
 
 def _audit(audit: dict[str, Any]) -> str:
     records = f"{audit['records']} record{'' if audit['records'] == 1 else 's'}"
-    return f"{records}, the last is {audit['hash'][:_SHOWN_HASH]}"
+    anchor = audit.get("anchor")
+    told = "" if not anchor else f"; {_anchored(anchor)}"
+    return f"{records}, the last is {audit['hash'][:_SHOWN_HASH]}{told}"
+
+
+def _anchored(anchor: dict[str, Any]) -> str:
+    if not anchor["waiting"]:
+        return f"anchored at {anchor['host']} up to {anchor['anchored']}"
+    since = str(anchor["since"])[:19].replace("T", " ")
+    return f"NOT anchored at {anchor['host']} since {since}: {anchor['waiting']} checkpoints wait"
 
 
 def _config(config: dict[str, Any]) -> str:

@@ -142,6 +142,20 @@ class Plugins(Section):
     )
 
 
+class Anchor(Section):
+    """Where signed checkpoints are sent, so that nobody here can take them back."""
+
+    url: Url = Field(description="The address that gets each checkpoint, as lines of JSON.")
+    secret: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="The key that signs what is sent, at least 16 characters.",
+    )
+    allow_private: bool = Field(
+        default=False, description="Open loopback and private addresses; never metadata services."
+    )
+
+
 class Audit(Section):
     """The audit log, its checkpoints and its sinks."""
 
@@ -158,6 +172,9 @@ class Audit(Section):
         default="checkpoints/checkpoints.jsonl",
         validate_default=True,
         description="Where checkpoints are kept, from the home; better on another disk.",
+    )
+    anchor: Anchor | None = Field(
+        default=None, description="An address outside that gets every signed checkpoint."
     )
     jsonl: HomePath | None = Field(
         default=None, description="A file that gets each entry as a line of JSON."

@@ -139,6 +139,23 @@ def last_checkpoint(database: Database, node: str) -> int | None:
     return found[0][0] if found else None
 
 
+def checkpoints_after(
+    database: Database, node: str, seq: int, limit: int
+) -> list[tuple[str, int, int, bytes, str, bytes]]:
+    """Read the checkpoints of a node behind a record, oldest first."""
+    sql = (
+        "SELECT node, seq, at, hash, signer, signature FROM checkpoints "
+        "WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?"
+    )
+    return database.read(sql, (node, seq, limit))  # type: ignore[return-value]
+
+
+def unanchored(database: Database, node: str, seq: int) -> tuple[int, int | None]:
+    """How many checkpoints of a node are behind a record, and when the oldest was signed."""
+    sql = "SELECT COUNT(*), MIN(at) FROM checkpoints WHERE node = ? AND seq > ?"
+    return database.read(sql, (node, seq))[0]  # type: ignore[return-value]
+
+
 def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, bytes]]:
     """Read the signed checkpoints that the database itself keeps."""
     sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from openfang.app.anchor import audit_body
 from openfang.app.approvals.webhook import Hook
 from openfang.app.auth.identify import identify, note_refusal, require
 from openfang.app.daemon.events import Listening
@@ -201,7 +202,7 @@ class ServedNode:
             "started_at": moment(self.started_at),
             "listeners": self.feed.listeners,
             "approvals": parts.approvals.store.count_pending(now),
-            "audit": {"records": parts.writer.head.seq, "hash": parts.writer.head.hash.hex()},
+            "audit": audit_body(parts.database, parts.writer.node, parts.writer.head, parts.config),
             "config": self.reloader.state(),
         }
 

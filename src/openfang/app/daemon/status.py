@@ -82,13 +82,15 @@ def _at_rest(home: Home, environ: Mapping[str, str], absent: Absent) -> dict[str
 
 
 def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
+    from openfang.app.anchor import audit_body  # noqa: PLC0415 - as above
     from openfang.config.load import load  # noqa: PLC0415 - as above
     from openfang.storage.approvals import ApprovalStore  # noqa: PLC0415 - as above
     from openfang.storage.database import Database  # noqa: PLC0415 - as above
     from openfang.storage.health import chain_head  # noqa: PLC0415 - as above
     from openfang.storage.state import Settings  # noqa: PLC0415 - as above
 
-    file = home.database(load(home.path, environ))
+    config = load(home.path, environ)
+    file = home.database(config)
     if not file.exists():
         raise HomeError(f"{file} is missing.", way_out="openfang doctor")
     database = Database(file)
@@ -98,7 +100,7 @@ def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
         return {
             "node": node,
             "approvals": ApprovalStore(database).count_pending(time.time_ns()),
-            "audit": {"records": head.seq, "hash": head.hash.hex()},
+            "audit": audit_body(database, node, head, config),
         }
     finally:
         database.close()

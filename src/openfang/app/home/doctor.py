@@ -6,6 +6,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from openfang.app.anchor import anchoring
 from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
@@ -22,6 +23,7 @@ from openfang.storage.health import (
     wal_bytes,
 )
 from openfang.storage.processes import vanished
+from openfang.storage.state import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +36,7 @@ __all__ = ["Check", "Health", "examine"]
 _RESTORE = "restore a backup of the home: openfang restore FILE"
 _OTHERS = 0o077
 _LARGE_WAL = 256_000_000
+_LONG_ANCHORING = 120_000_000_000
 
 
 def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
@@ -117,6 +120,7 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         lambda: _schema(database),
         lambda: _clock(database, now),
         lambda: _leftovers(database, home),
+        *((lambda: _anchored(database, config, now),) if config.audit.anchor else ()),
     )
     try:
         return [_tried(look) for look in looks]
@@ -167,6 +171,16 @@ def _clock(database: Database, now: int) -> Check:
         text = f"it was set back {fallen} times while the newest records were written"
         return warn("clock", text, "let a time service (NTP) keep the clock")
     return ok("clock", "not before the last audit record")
+
+
+def _anchored(database: Database, config: Config, now: int) -> Check:
+    found = anchoring(database, Settings(database).get("node") or "", config.audit.anchor)
+    if found is None or found.since is None or now - found.since < _LONG_ANCHORING:
+        return ok("anchor", "signed checkpoints are kept outside")
+    hours = (now - found.since) / 3.6e12
+    text = f"{found.waiting} checkpoints did not reach {found.host}, the oldest for {hours:.1f} h"
+    fix = "see to the address in [audit.anchor]; they are sent when it answers while a node runs"
+    return warn("anchor", text, fix)
 
 
 def _leftovers(database: Database, home: Home) -> Check:

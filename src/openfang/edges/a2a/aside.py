@@ -52,8 +52,7 @@ class Aside(Laid):
                 return replace(event, artifact=self._lean(event.artifact))
             case Changed(task=task):
                 said = None if task.status is None else self._lean(task.status)
-                told = self._held(event.metadata)
-                return replace(event, task=replace(task, status=said), metadata=told)
+                return replace(event, task=replace(task, status=said))
 
     def _lean(self, held: S) -> S:
         parts = tuple([self._written(part) for part in held.parts])

@@ -182,7 +182,7 @@ def write_event(
         turned = pb.TaskStatusUpdateEvent(
             task_id=task.id, context_id=task.context, status=_write_status(task)
         )
-        _write_metadata({**event.metadata, **beside(task).get("metadata", {})}, turned)
+        _write_metadata(beside(task).get("metadata", {}), turned)
         return turned
     return pb.TaskArtifactUpdateEvent(
         task_id=task.id,

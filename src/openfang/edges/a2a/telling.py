@@ -6,15 +6,15 @@ state is told before the change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from openfang.core.results import text_part
 from openfang.core.tasks import RESPONSE, Moved, Spoken, Task, TaskArtifact
 from openfang.edges.a2a.views import answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from openfang.core.tasks import TaskUpdate
 
@@ -31,10 +31,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The task is in another state; `metadata` is what is told of it since."""
+    """The task is in another state."""
 
     task: Task
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 Event: TypeAlias = Task | Told | Changed
@@ -55,7 +54,7 @@ class Telling:
                 yield self._piece(update.task, update.what)
             case Moved():
                 yield from self._results(update.task, update.what)
-                yield Changed(task=update.task, metadata=update.what.metadata)
+                yield Changed(task=update.task)
 
     def _piece(self, task: Task, spoken: Spoken) -> Told:
         if spoken.first:

@@ -58,9 +58,7 @@ def event_json(event: Event, history: int | None = None) -> Json:
         return {"task": task_json(event, history)}
     ids = {"taskId": event.task.id, "contextId": event.task.context}
     if isinstance(event, Changed):
-        told = {**event.metadata, **beside(event.task).get("metadata", {})}
-        status = {"status": _status(event.task), **_some("metadata", told)}
-        return {"statusUpdate": {**ids, **status}}
+        return {"statusUpdate": {**ids, "status": _status(event.task), **beside(event.task)}}
     return {"artifactUpdate": {**ids, **_piece(event)}}
 
 

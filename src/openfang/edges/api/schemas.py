@@ -254,7 +254,12 @@ COMPONENTS: dict[str, Schema] = {
         started_at=_MOMENT,
         listeners=COUNT,
         approvals=COUNT,
-        audit=whole({"records": COUNT, "hash": TEXT}),
+        audit=whole(
+            {"records": COUNT, "hash": TEXT},
+            anchor=whole(
+                {"host": TEXT, "anchored": COUNT, "waiting": COUNT, "since": or_null(_MOMENT)}
+            ),
+        ),
         config=ref("ConfigState"),
     ),
     "Result": whole(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.results import RECEIPT
 from openfang.protocols.hops.labels import LABELS
 from openfang.protocols.hops.words import ANSWER
 
@@ -12,11 +13,10 @@ if TYPE_CHECKING:
 
 CHAIN: Final = "urn:openfang:a2a:chain:1"
 HEADER: Final = "A2A-Extensions"
-_TOLD: Final = (LABELS, ANSWER)
+_TOLD: Final = (LABELS, ANSWER, RECEIPT)
 
 
 def beside(task: Task) -> dict[str, Any]:
     """Write what is told of an answer where the rest of a task's metadata is not: often nothing."""
-    if LABELS not in task.metadata:
-        return {}
-    return {"metadata": {name: task.metadata[name] for name in _TOLD if name in task.metadata}}
+    told = {name: task.metadata[name] for name in _TOLD if name in task.metadata}
+    return {"metadata": told} if told else {}
