@@ -81,6 +81,18 @@ _ISSUER_KEYS = {
     "required_scopes": "test_a_token_must_have_every_scope_that_is_required",
     "grants": "test_a_scope_opens_the_tools_that_are_granted_to_it",
 }
+_HOLDERS = {
+    "holders.NAME.role": "test_a_scope_makes_an_auditor_of_its_holder",
+    "holders.NAME.edges": "test_a_scope_says_where_its_holder_may_come_in",
+    "holders.NAME.toolsets": "test_a_scope_binds_its_holder_to_toolsets_and_agents",
+    "holders.NAME.agents": "test_a_scope_binds_its_holder_to_toolsets_and_agents",
+    "holders.NAME.projects": "test_a_scope_says_in_which_project_and_mode_its_holder_works",
+    "holders.NAME.mode": "test_a_scope_says_in_which_project_and_mode_its_holder_works",
+    "holders.NAME.cells_per_minute": "test_a_scope_gives_its_holder_a_rate_of_its_own",
+    "scope_claims": "test_scopes_are_read_where_the_issuer_writes_them",
+    "name_claim": "test_the_holder_has_the_name_that_the_operator_looks_for",
+    "claims": "test_no_wrong_token_of_thirty_opens_any_edge",
+}
 _A2A_SERVED = {
     "enabled": "test_until_it_is_enabled_nothing_of_it_is_there",
     "listen_path": "test_the_operator_chooses_path_primary_agent_and_kind_of_card",
@@ -191,6 +203,7 @@ BEHAVIOUR: dict[str, str] = {
     "approvals.webhook.allow_private": f"{WEBHOOK}test_nothing_is_sent_inside_unless_the_operator_says_so",
     "auth.require_key": f"{API}test_keys.py::test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_admin",
     **{f"auth.issuer.{key}": f"{API}test_oauth.py::{test}" for key, test in _ISSUER_KEYS.items()},
+    **{f"auth.issuer.{key}": f"{API}test_holders.py::{test}" for key, test in _HOLDERS.items()},
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
     "secrets.keyring": "tests/host/test_secrets.py::test_the_systems_keyring_can_hold_the_key",
     "guard.max_depth": f"{SETTINGS}test_max_depth_is_how_deep_calls_go",

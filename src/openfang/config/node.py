@@ -227,6 +227,35 @@ Audience = Annotated[
 ]
 
 
+HttpEdge = Literal["api", "mcp", "a2a", "openai"]
+
+
+class Holder(Section):
+    """What whoever has a scope is here, in the words of a key."""
+
+    role: Literal["user", "auditor", "approver", "admin"] = Field(
+        default="user", description="What they may do with the node, as a key's `--role`."
+    )
+    edges: tuple[HttpEdge, ...] = Field(
+        default=(), description="Where they may come in: api, mcp, a2a, openai; empty means each."
+    )
+    toolsets: tuple[str, ...] | None = Field(
+        default=None, description="The toolsets they are bound to; unset, as agents, means any."
+    )
+    agents: tuple[str, ...] | None = Field(
+        default=None, description="The agents they are bound to; unset, as toolsets, means any."
+    )
+    projects: tuple[str, ...] = Field(
+        default=(), description="The projects they may use; empty means `default`."
+    )
+    mode: Literal["planning", "execution"] = Field(
+        default="execution", description="`planning` refuses side effects."
+    )
+    cells_per_minute: Count | None = Field(
+        default=None, description="Their own rate; unset means that of the node."
+    )
+
+
 class Issuer(Section):
     """The authority whose access tokens are accepted."""
 
@@ -247,6 +276,21 @@ class Issuer(Section):
         description="Tools that each scope opens, by glob; empty means that every token opens all.",
     )
 
+    holders: dict[Scope, Holder] = Field(
+        default={}, description="What whoever has a scope is here; of several, all of it together."
+    )
+    scope_claims: tuple[Text, ...] = Field(
+        default=("scope", "scp"),
+        description="Claims that hold scopes; `a.b` is the member b of the claim a.",
+    )
+    name_claim: Text = Field(
+        default="sub",
+        description="The claim that names the holder; the issuer must make it unique.",
+    )
+    claims: dict[str, Text] = Field(
+        default={}, description="Claims that every token must make, for example of its environment."
+    )
+
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
         """Whoever can change the keys on their way can write tokens."""
@@ -263,7 +307,7 @@ class Issuer(Section):
     @property
     def scopes(self) -> tuple[str, ...]:
         """All scopes that mean something here."""
-        return tuple(dict.fromkeys((*self.required_scopes, *self.grants)))
+        return tuple(dict.fromkeys((*self.required_scopes, *self.grants, *self.holders)))
 
 
 class Auth(Section):

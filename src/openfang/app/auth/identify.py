@@ -48,9 +48,8 @@ def find_key(parts: Parts, secret: str) -> Credential | None:
     configured = parts.config.api_key
     if configured and _same(configured.get_secret_value(), secret):
         return Key(id="config", name="config", projects=(DEFAULT_PROJECT,))
-    if parts.issuer.reads(secret):
-        return parts.issuer.find(secret)
-    key = parts.keys.find_key(secret)
+    found = parts.issuer.find if parts.issuer.reads(secret) else parts.keys.find_key
+    key = found(secret)
     return BoundKey(key, parts.config) if key is not None and key.bound else key
 
 

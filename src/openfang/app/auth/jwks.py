@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 import orjson
 
-from openfang.app.auth.tokens import Verifier, read_keys
+from openfang.app.auth.tokens import Terms, Verifier, read_keys
 from openfang.core.errors import CallTimedOut, OpenFangError, SourceFailed
 from openfang.host.http import HttpClient, Request
 
@@ -46,7 +46,12 @@ class _Asking:
         keys = read_keys(await self._json(address))
         if keys is None:
             raise SourceFailed(f"{address} has no key that a signature could be checked with.")
-        return Verifier(issuer=issuer.url, audiences=issuer.audiences, keys=keys)
+        return Verifier(
+            issuer=issuer.url,
+            audiences=issuer.audiences,
+            keys=keys,
+            terms=Terms(scopes=issuer.scope_claims, name=issuer.name_claim, claims=issuer.claims),
+        )
 
     async def _said_address(self) -> str:
         """Find the issuer's metadata, and in them the address of its keys."""

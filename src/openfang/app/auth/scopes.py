@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from openfang.app.auth.callers import Credential
 from openfang.core.ids import Kind
 from openfang.policy.selection import Selection
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from openfang.config.models import Config
     from openfang.core.calls import Caller
-    from openfang.core.keys import Key
     from openfang.core.tools import Tool
 
 
@@ -42,11 +42,30 @@ class Scope:
         return "*" in self.agents or name in self.agents
 
 
+class Binding(Credential, Protocol):
+    """A key, or a token, that may be bound to toolsets and agents by their names."""
+
+    @property
+    def bound(self) -> bool:
+        """Whether it opens some toolsets or some agents only."""
+        ...
+
+    @property
+    def toolsets(self) -> tuple[str, ...]:
+        """Those that it opens, by name."""
+        ...
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Those that it opens, by name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BoundKey:
     """A key that is bound to toolsets or agents, under the configuration that is in force."""
 
-    key: Key
+    key: Binding
     config: Config
 
     @property

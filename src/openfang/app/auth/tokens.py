@@ -80,12 +80,25 @@ _REGISTRY = _Asymmetric(algorithms=ALGORITHMS, strict_check_header=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Where a token says what: its scopes, its holder, and what every token must say beside."""
+
+    scopes: tuple[str, ...] = ("scope", "scp")
+    name: str = "sub"
+    claims: Fields = field(default_factory=dict[str, Any])
+
+
+_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
     """Reads the tokens of one issuer for us, with the keys that it publishes."""
 
     issuer: str
     audiences: tuple[str, ...]
     keys: KeySet
+    terms: Terms = _TERMS
     _names: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,9 +146,19 @@ class Verifier:
             return Bad(_WRONG.get(error.claim, _MALFORMED))
         if "cnf" in said:
             return Bad("it is bound to a key of its holder, which is not asked for here")
+        return self._said(said)
+
+    def _said(self, said: Fields) -> Said | Bad:
+        """Read what the operator's terms look for."""
+        for name, value in self.terms.claims.items():
+            if _at(said, name) != value:
+                return Bad(f"its {name} is another")
+        subject = _at(said, self.terms.name)
+        if not isinstance(subject, str) or not subject:
+            return Bad(f"it does not say {self.terms.name}")
         return Said(
-            subject=said["sub"],
-            scopes=frozenset(_scopes(said)),
+            subject=subject,
+            scopes=frozenset(_scopes(said, self.terms.scopes)),
             expires_at=(min(int(said["exp"]), _FAR) + LEEWAY) * _SECOND,
         )
 
@@ -167,9 +190,18 @@ def _plain(header: dict[str, Any]) -> dict[str, Any] | Bad:
     return header
 
 
-def _scopes(claims: Fields) -> Iterator[str]:
-    """Read the scopes by either of their names, as one text or as a list."""
-    for value in (claims.get("scope"), claims.get("scp")):
+def _at(claims: Fields, path: str) -> object:
+    """Find a claim by its name, or a member of one by both."""
+    if path in claims:
+        return claims[path]
+    outer, _, inner = path.partition(".")
+    value = claims.get(outer)
+    return cast("Fields", value).get(inner) if inner and isinstance(value, dict) else None
+
+
+def _scopes(claims: Fields, names: tuple[str, ...]) -> Iterator[str]:
+    """Read the scopes by any of their names, as one text or as a list."""
+    for value in (_at(claims, name) for name in names):
         if isinstance(value, str):
             yield from value.split()
         if isinstance(value, list):
