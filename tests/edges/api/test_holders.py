@@ -23,6 +23,7 @@ pytestmark = pytest.mark.requirement("C18.2", "C18.1")
 
 HOUR = 3600
 TOOLSETS = '[toolsets.small]\ntools = ["builtin:system_time"]\n'
+CLAIMS = '[auth.issuer.claims]\nenv = "prod"\n'
 EDGES = {
     "/api/tools": "GET",
     "/mcp": "POST",
@@ -188,7 +189,7 @@ def wrong_tokens(mint: Issuer, elsewhere: Issuer, rsa: RSAKey) -> dict[str, str]
         "an address of keys": headed(new_key("one"), jku=f"{elsewhere.url}/keys"),
         "an identity token's type": headed(typ="id+jwt"),
         "a logout token's type": headed(typ="logout+jwt"),
-        "what must be understood": headed(crit=["exp"]),
+        "what must be understood": headed(crit=["b64"], b64=True),
         "of the issuer of another gateway": elsewhere.sign(None, None, **ours),
         "another gateway's key under our names": elsewhere.sign(None, None, iss=mint.url, **ours),
         "no signature": f"{head}.{body}.",
@@ -201,11 +202,11 @@ def wrong_tokens(mint: Issuer, elsewhere: Issuer, rsa: RSAKey) -> dict[str, str]
 async def test_no_wrong_token_of_thirty_opens_any_edge(tmp_path: Path, mint: Issuer) -> None:
     rsa = RSAKey.generate_key(2048, {"kid": "rsa"})
     mint.published.append(rsa)
-    more = f"{TOOLSETS}[limits]\ncells_per_minute = 1000000\nburst = 1000000\n"
+    more = f"{TOOLSETS}[limits]\ncells_per_minute = 1000000\nburst = 1000000\n{CLAIMS}"
     with issuer() as elsewhere:
         wrong = wrong_tokens(mint, elsewhere, rsa)
         assert len(wrong) >= 24
-        async with guarded(tmp_path, mint, more=more, claims={"env": "prod"}) as node:
+        async with guarded(tmp_path, mint, more=more) as node:
             good = mint.sign(env="prod")
             assert (await node.get("/api/tools", key=good)).status == 200
             node.doors.failing = Quota(cells_per_minute=1_000_000, burst=1_000_000)
