@@ -6,10 +6,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
+import orjson
 from anyio import to_thread
 
 from bench.figures import Figure, Stopwatch, cpu_seconds
-from openfang.app.verify import verify
+from openfang.app.verify import opened, verify
+from openfang.audit.export import row_body, verify_lines
 from openfang.core.events import Record
 from openfang.testing import OpenApp, open_test_app
 
@@ -72,6 +74,21 @@ async def stall_under_calls(app: OpenApp) -> Stall:
     return worst[0]
 
 
+def exported(app: OpenApp, file: Path) -> float:
+    """Verify an export by its key alone, then with one byte of it changed: records a second."""
+    lines, found = opened(app.parts, 0, at=1)
+    with file.open("wb") as to:
+        for body in (*lines, *map(row_body, found)):
+            to.write(orjson.dumps(body) + b"\n")
+    key = app.parts.master.signing_key().public_key()
+    with Stopwatch() as watch, file.open("rb") as came:
+        verification = verify_lines(came, key)
+    assert verification.intact
+    changed = file.read_bytes().replace(b"123", b"124", 1)
+    assert not verify_lines(changed.splitlines(), key).intact
+    return verification.records / watch.seconds
+
+
 async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "log") as app:
         await stall_under_calls(app)  # the first round loads what is loaded once
@@ -86,6 +103,7 @@ async def figures(folder: Path) -> list[Figure]:
             verification = await to_thread.run_sync(verify, app.parts)
         assert verification.intact
         verified = verification.records / watch.seconds
+        offline = await to_thread.run_sync(exported, app, folder / "log.jsonl")
     beside = f"{cpu:.1f} us of CPU each"
     return [
         Figure(
@@ -97,6 +115,7 @@ async def figures(folder: Path) -> list[Figure]:
             beside=beside,
         ),
         Figure("verified records, one core", verified, "/s", 100_000, at_most=False),
+        Figure("verified records of an export, one core", offline, "/s", 100_000, at_most=False),
         Figure(
             "worst stall of the event loop, 50 callers",
             stall.late,

@@ -105,6 +105,46 @@ def test_a_query_comes_as_a_table_too(used: Cli) -> None:
     assert ["policy_violation", "1"] in [line.split() for line in ran.out.splitlines()]
 
 
+@pytest.mark.requirement("C13.2")
+def test_an_export_is_verified_where_no_home_is(used: Cli, tmp_path: Path) -> None:
+    file, key = tmp_path / "log.jsonl", used("audit", "verify", "--json").json["key"]
+    assert used("audit", "export", str(file), "--with-checkpoints").code == 0
+    nowhere = {"OPENFANG_HOME": str(tmp_path / "none"), "HOME": str(tmp_path)}
+    check = ("audit", "verify", "--file", str(file), "--key", key, "--json")
+    ran = used(*check, env=nowhere)
+    assert (ran.code, ran.json["intact"]) == (0, True)
+    assert ran.json["records"] >= 92
+    file.write_text(file.read_text().replace('"k7', '"k8').replace("k7", "k8", 1))
+    ran = used(*check, env=nowhere)
+    assert (ran.code, ran.json["findings"][0]["kind"]) == (1, "altered")
+    assert not (tmp_path / "none").exists()
+    assert used("audit", "verify", "--file", str(file), env=nowhere).code == 2
+    assert used("audit", "verify", "--key", key).code == 2
+    assert used("audit", "verify", "--file", str(tmp_path / "x"), "--key", key).code == 2
+    assert used("audit", "export", "--with-checkpoints", "--format", "cef").code == 2
+
+
+@pytest.mark.requirement("C13.6")
+def test_a_receipt_is_proven(used: Cli) -> None:
+    audit = used.call("system_time").json["audit"]
+    ran = used("audit", "prove", str(audit["end"]), audit["hash"], "--json")
+    assert (ran.code, ran.json["proven"]) == (0, True)
+    assert used("audit", "prove", str(audit["start"]), audit["hash"]).code == 1
+    assert used("audit", "prove", str(audit["end"]), "ab" * 32).code == 1
+    assert used("audit", "prove", str(audit["end"]), "x").code == 2
+
+
+@pytest.mark.requirement("C13.5")
+def test_the_log_is_exported_for_other_programs(used: Cli) -> None:
+    lines = used("audit", "export").lines
+    cef = used("audit", "export", "--format", "cef").out.splitlines()
+    assert all(line.startswith("CEF:0|OpenFang|openfang|") for line in cef)
+    assert len(cef) >= len(lines)
+    (body, *_) = used("audit", "export", "--format", "otlp").lines
+    (logs,) = body["resourceLogs"]
+    assert len(logs["scopeLogs"][0]["logRecords"]) >= len(lines)
+
+
 @pytest.mark.requirement("C13.5")
 def test_the_whole_log_is_exported_as_json_lines(used: Cli, tmp_path: Path) -> None:
     ran = used("audit", "export")

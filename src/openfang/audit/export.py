@@ -110,8 +110,7 @@ def verify_lines(
     """
     reading = _Reading(iter(lines), key)
     points = reading.opened(elsewhere)
-    for row in reading.rows():
-        reading.chain.read(row)
+    reading.read_records()
     return reading.finished(len(points))
 
 
@@ -161,14 +160,14 @@ class _Reading:
             except (ValueError, KeyError, TypeError):
                 self._found("forged", 0, f"line {self._number} is no checkpoint")
 
-    def rows(self) -> Iterator[Row]:
+    def read_records(self) -> None:
         """Read the records; what is none is told, and passed over."""
+        read = self.chain.read
         while (body := self._next()) is not None:
-            row = _read_row(body)
-            if row is None:
+            try:
+                read(_read_row(body))
+            except (KeyError, ValueError, TypeError):
                 self._found("altered", 0, f"line {self._number} is no record")
-            else:
-                yield row
 
     def _next(self) -> dict[str, Any] | None:
         held, self._held = self._held, None
@@ -232,14 +231,13 @@ def _read_place(body: Mapping[str, Any]) -> Head:
     return Head(int(body["record"]), bytes.fromhex(body["hash"]))
 
 
-def _read_row(body: Mapping[str, Any]) -> Row | None:
-    try:
-        line = (
-            *(body["event"], body["level"], body["call_id"]),
-            *(body["task_id"], body["payload"], body["context"]),
-        )
-        digest = bytes.fromhex(body["hash"])
-        row = Row(body["node"], body["record"], body["at"], line, digest)
-    except (KeyError, ValueError, TypeError):
-        return None
-    return row if row.well_formed else None
+def _read_row(body: Mapping[str, Any]) -> Row:
+    """Read a record; a text that is none does not fit its hash, these three are counted."""
+    node, seq, at = body["node"], body["record"], body["at"]
+    if type(node) is not str or type(seq) is not int or type(at) is not int:
+        raise TypeError(node)
+    line = (
+        *(body["event"], body["level"], body["call_id"]),
+        *(body["task_id"], body["payload"], body["context"]),
+    )
+    return Row(node, seq, at, line, bytes.fromhex(body["hash"]))
