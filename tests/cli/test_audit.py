@@ -124,16 +124,6 @@ def test_an_export_is_verified_where_no_home_is(used: Cli, tmp_path: Path) -> No
     assert used("audit", "export", "--with-checkpoints", "--format", "cef").code == 2
 
 
-@pytest.mark.requirement("C13.6")
-def test_a_receipt_is_proven(used: Cli) -> None:
-    audit = used.call("system_time").json["audit"]
-    ran = used("audit", "prove", str(audit["end"]), audit["hash"], "--json")
-    assert (ran.code, ran.json["proven"]) == (0, True)
-    assert used("audit", "prove", str(audit["start"]), audit["hash"]).code == 1
-    assert used("audit", "prove", str(audit["end"]), "ab" * 32).code == 1
-    assert used("audit", "prove", str(audit["end"]), "x").code == 2
-
-
 @pytest.mark.requirement("C13.5")
 def test_the_log_is_exported_for_other_programs(used: Cli) -> None:
     lines = used("audit", "export").lines
@@ -204,3 +194,13 @@ def test_a_task_is_found_by_its_id(used: Cli) -> None:
     used.call("system_time", "--task", "task-1")
     found = used("audit", "search", "--task", "task-1", "--json").lines
     assert {event["task_id"] for event in found} == {"task-1"}
+
+
+@pytest.mark.requirement("C13.6")
+def test_a_receipt_is_proven(used: Cli) -> None:
+    audit = used.call("system_time").json["audit"]
+    ran = used("audit", "prove", str(audit["end"]), audit["hash"], "--json")
+    assert (ran.code, ran.json["proven"]) == (0, True)
+    assert used("audit", "prove", str(audit["start"]), audit["hash"]).code == 1
+    assert used("audit", "prove", str(audit["end"]), "ab" * 32).code == 1
+    assert used("audit", "prove", str(audit["end"]), "x").code == 2
