@@ -107,11 +107,11 @@ def _written(events: Sequence[AuditEvent], form: Form) -> str:
     if not events:
         return ""
     if form == "otlp":
-        from openfang.audit.otlp import otlp_body  # noqa: PLC0415 - only this form needs it
+        from openfang.app.exported import otlp_body  # noqa: PLC0415 - only this form needs it
 
         return json_text(otlp_body(events)) + "\n"
     if form == "cef":
-        from openfang.audit.cef import cef_line  # noqa: PLC0415 - only this form needs it
+        from openfang.app.exported import cef_line  # noqa: PLC0415 - only this form needs it
 
         return "".join(cef_line(event) + "\n" for event in events)
     return "".join(json_text(event.as_json()) + "\n" for event in events)
@@ -146,18 +146,11 @@ def verified(file: str, key: str | None, elsewhere: str | None) -> Verification:
             "An export is checked against the public key of its node.",
             way_out="--key KEY; `openfang audit verify` on the node says it",
         )
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - start-up time
-        Ed25519PublicKey,
-    )
+    from openfang.app.exported import check_export  # noqa: PLC0415 - only this needs it
 
-    from openfang.audit.export import verify_lines  # noqa: PLC0415 - it needs the signing library
-    from openfang.audit.notary import second_place  # noqa: PLC0415 - as above
-
-    public = Ed25519PublicKey.from_public_bytes(_key(key))
+    public, points = _key(key), _there(elsewhere) if elsewhere else None
     try:
-        points = list(second_place(_there(elsewhere))) if elsewhere else []
-        with Path(file).open("rb") as lines:
-            return verify_lines(lines, public, points)
+        return check_export(Path(file), public, points)
     except OSError as error:
         raise Usage(f"{file} cannot be read: {error.strerror}.", way_out="name an export") from None
 
