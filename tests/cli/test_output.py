@@ -75,10 +75,11 @@ def test_a_tool_that_is_held_back_is_shown_with_what_changed(
     tool = foreign_tool(
         "mail", "send", description="Send it.\x1b[2J", hold="its definition changed"
     )
-    show(tool, '-  "Send it."\n+  "Send it to me."')
+    change = {"path": "description", "before": "Send it.", "after": "Send it to me.", "hidden": []}
+    show(tool, {"changes": [change], "findings": []})
     captured = capsys.readouterr()
     assert "Send it.\\x1b[2J" in captured.out
-    assert '+  "Send it to me."' in captured.out
+    assert "+Send it to me." in captured.out
     assert f"openfang tools accept {tool.id}" in captured.err
 
 

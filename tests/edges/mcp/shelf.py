@@ -25,8 +25,10 @@ from openfang.edges.mcp.ports import Offered, Place
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
+    from openfang.core.labels import Labels
     from openfang.core.news import Hearer, News
     from openfang.core.session import Options
+    from openfang.core.trace import Claim
     from openfang.edges.mcp.lines import Leaving
 
 Function: TypeAlias = "Callable[[Mapping[str, Any], Options], Awaitable[Result]]"
@@ -95,6 +97,10 @@ class Shelf:
 
     async def unsubscribe(self, uri: str, options: Options) -> None:
         """As above."""
+
+    def vouch(self, claims: Sequence[Claim], labels: Labels) -> str:  # noqa: ARG002 - of nothing
+        """Sign nothing: nobody here is a node."""
+        return ""
 
     def watch(self, heard: Hearer) -> Callable[[], None]:
         self.hearers.append(heard)

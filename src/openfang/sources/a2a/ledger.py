@@ -13,8 +13,9 @@ from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from openfang.storage.jobs import Written
     from openfang.storage.peers import PeerStore
     from openfang.storage.writer import Writer
 
@@ -55,7 +56,7 @@ class Ledger:
         return Unit(statements=begin(row))
 
 
-def _written(done: Future[Sequence[int]]) -> None:
+def _written(done: Future[Written]) -> None:
     error = None if done.cancelled() else done.exception()
     if error is not None:
         _log.warning("Who began a task elsewhere could not be kept yet: %s", error)
