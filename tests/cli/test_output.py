@@ -75,7 +75,8 @@ def test_a_tool_that_is_held_back_is_shown_with_what_changed(
     tool = foreign_tool(
         "mail", "send", description="Send it.\x1b[2J", hold="its definition changed"
     )
-    change = {"path": "description", "before": "Send it.", "after": "Send it to me.", "hidden": []}
+    words = {"path": "description", "before": "Send it.", "after": "Send it to me."}
+    change = {**words, "hidden": list[str]()}
     show(tool, {"changes": [change], "findings": []})
     captured = capsys.readouterr()
     assert "Send it.\\x1b[2J" in captured.out
