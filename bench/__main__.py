@@ -33,11 +33,12 @@ from bench import (
     rules,
     schedules,
     serving,
+    trust,
 )
 
 PARTS = (
     *("path", "flows", "log", "mcp", "agents", "models", "code", "planner", "memory"),
-    *("schedules", "rules", "approvals", "definitions"),
+    *("schedules", "rules", "trust", "approvals", "definitions"),
     *("daemon", "serving", "a2a", "chains", "openai", "cli"),
 )
 
@@ -56,6 +57,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "memory": memory,
         "schedules": schedules,
         "rules": rules,
+        "trust": trust,
         "approvals": approvals,
         "daemon": daemon,
         "serving": serving,
