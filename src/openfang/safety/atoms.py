@@ -27,9 +27,16 @@ _LONGEST_LABEL: Final = 48
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s\"'`<>]+")
 _TOKEN: Final = re.compile(r"[^\s<>\"'`(),;:\[\]{}|]+")
 _DOMAIN: Final = re.compile(r"(?:[A-Za-z0-9\-]+\.)+[A-Za-z0-9\-]+(?::\d+)?")
+_MAIL: Final = r"[^\s<>\"'`(),;:\[\]{}|@]+@[^\s<>\"'`(),;:\[\]{}|@]+"
+_MAILBOX: Final = re.compile(
+    rf"(?:mailto:)?({_MAIL})|(?:\"?[^\W\d_](?:[^\W\d_]|[ .'\-])*\"?\s?)?<({_MAIL})>"
+)
+_REST: Final = r"[^\s\"'`<>]*"
+_HOST: Final = r"(?:(?:[\w\-]+\.)+[A-Za-z]{2,24}|\d{1,3}(?:\.\d{1,3}){3})"
+# A browser goes to `http:host` and `\\\\host` as well.
 _BARE: Final = re.compile(
-    r"(?<![\w@./\-])(?:www\.[^\s\"'`<>]+|//[^\s\"'`<>/]+\.[^\s\"'`<>]+"
-    r"|(?:[\w\-]+\.)+[A-Za-z]{2,24}/[^\s\"'`<>]*)"
+    rf"(?<![\w@./\-])(?:www\.{_REST}|(?://|\\\\)[^\s\"'`<>/]+\.{_REST}|https?:/?{_HOST}{_REST}"
+    rf"|{_HOST}(?::\d{{1,5}})?(?:/{_REST}|[?#][\w%]{_REST}))"
 )
 _PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -75,7 +82,7 @@ class Text:
             return any(self._placed(spelled, atom.words) for spelled in _numbers(value))
         if is_url(value):
             return self._has_url(value)
-        if "@" in value and (mails := mails_in(value)) and len(mails) == value.count("@"):
+        if "@" in value and (mails := _only_mails(value)):
             return all(mail in self._small and mail in self._mails for mail in mails)
         plain = value.removeprefix("./").rstrip("/") or value
         return self._placed(plain, atom.words) or self._is_host(plain)
@@ -167,6 +174,13 @@ def mails_in(text: str) -> list[str]:
     return [one for one in found if one[0] != "@"]
 
 
+def _only_mails(value: str) -> list[str]:
+    """Read a list of mail addresses, with names before them; none if it says anything else."""
+    parts = re.split(r"[,;]" if "<" in value else r"[,;\s]", value)
+    found = [_MAILBOX.fullmatch(part.strip()) for part in parts if part.strip()]
+    return [_trimmed(lower(one[1] or one[2])) for one in found if one] if all(found) else []
+
+
 def normalized(url: str) -> str:
     """Write a URL so that equal ones are equal: small scheme and host, no port that is implied."""
     if not _splits(url):
@@ -218,7 +232,8 @@ def _numbers(value: float) -> Sequence[str]:
     whole = float(value).is_integer()
     plain = str(int(value)) if whole else repr(value)
     grouped = f"{int(value):,}" if whole else f"{value:,}"
-    return tuple(dict.fromkeys((plain, grouped, f"{value:.2f}", f"{value:,.2f}")))
+    exact = (f"{value:.2f}", f"{value:,.2f}") if round(value, 2) == value else ()
+    return tuple(dict.fromkeys((plain, grouped, *exact)))
 
 
 def _occurrences(text: str, value: str) -> Iterator[int]:

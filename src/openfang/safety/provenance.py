@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_VALUES: Final = 200
 _LONGEST_SHOWN: Final = 80
+# What a schema calls its members; anything else that is a key is a value of somebody's choice.
+_MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z_\-]*\d?")
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -67,7 +69,8 @@ def _shown(argument: str, atom: Atom) -> Unnamed:
 def _chosen(arguments: Mapping[str, object], targets: Iterable[str]) -> Iterator[tuple[str, Atom]]:
     for target in targets:
         words = words_of(target)
-        for value in _at(arguments, target.split(".")):
+        path = [target] if target in arguments else target.split(".")
+        for value in _at(arguments, path):
             for leaf in _leaves(value):
                 yield target, Atom(leaf, words)
 
@@ -91,7 +94,7 @@ def _at(value: object, path: Sequence[str]) -> Iterator[object]:
 
 
 def _leaves(value: object) -> Iterator[str | float]:
-    """Texts and numbers of a value, however deep."""
+    """Texts and numbers of a value, however deep; keys that name no member are such texts."""
     match value:
         case bool() | None:
             return
@@ -104,7 +107,9 @@ def _leaves(value: object) -> Iterator[str | float]:
             for element in cast("list[object]", value):
                 yield from _leaves(element)
         case dict():
-            for element in cast("dict[str, object]", value).values():
+            for name, element in cast("dict[str, object]", value).items():
+                if not _MEMBER.fullmatch(name):
+                    yield from _leaves(name)
                 yield from _leaves(element)
         case _:
             yield str(value)
