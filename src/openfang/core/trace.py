@@ -141,6 +141,12 @@ def at_home(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
     return tuple(name.removesuffix(f"{_AT}{node}") for name in ancestors)
 
 
+def both_known(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Name all who wait where two say it: nobody is forgotten because another list is longer."""
+    most, rest = (one, other) if len(one) >= len(other) else (other, one)
+    return (*(name for name in rest if name not in most), *most)
+
+
 def read_chain(
     *,
     traceparent: str | None = None,
@@ -163,7 +169,7 @@ def read_chain(
 
 def tightened(chain: Chain, told: Told) -> Chain:
     """Let a chain be as deep as is told, and remember what else is told until it is judged."""
-    ancestors = max(chain.ancestors, told.ancestors[:_MOST_ANCESTORS], key=len)
+    ancestors = both_known(chain.ancestors, told.ancestors[:_MOST_ANCESTORS])
     return replace(
         chain,
         depth=max(chain.depth, told.depth, len(ancestors) + 1),
@@ -177,12 +183,13 @@ def joined(chain: Chain, other: Chain) -> Chain:
     """Go on with a chain of which something is told in another place as well: both count."""
     if chain is other or not other.shared:
         return chain
+    ancestors = both_known(chain.ancestors, other.ancestors)
     return replace(
         chain,
         trace_id=chain.trace_id if chain.shared else other.trace_id,
         starry_id=chain.starry_id or other.starry_id,
-        ancestors=max(chain.ancestors, other.ancestors, key=len),
-        depth=max(chain.depth, other.depth),
+        ancestors=ancestors,
+        depth=max(chain.depth, other.depth, len(ancestors) + 1),
         shared=True,
         claims=(*chain.claims, *other.claims),
     )

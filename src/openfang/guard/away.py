@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from openfang.core.labels import Labels
     from openfang.core.trace import Chain
 
@@ -28,36 +30,46 @@ class Departed:
 class Away:
     """Finds the deepest of them. There are never more than calls."""
 
-    _by_chain: dict[str, list[Departed]] = field(default_factory=dict[str, "list[Departed]"])
+    _by_trace: dict[str, list[Departed]] = field(default_factory=dict[str, "list[Departed]"])
+    _by_starry: dict[str, list[Departed]] = field(default_factory=dict[str, "list[Departed]"])
     _by_who: dict[str, list[Departed]] = field(default_factory=dict[str, "list[Departed]"])
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_chain.values()))
+        return sum(map(len, self._by_trace.values()))
 
     def leave(self, one: Departed) -> None:
         """Note that a call is on its way."""
-        self._by_chain.setdefault(one.chain.trace, []).append(one)
-        if one.who:
-            self._by_who.setdefault(one.who, []).append(one)
+        for table, key in self._places(one):
+            table.setdefault(key, []).append(one)
 
     def back(self, one: Departed) -> None:
         """Note that it has ended."""
-        _dropped(self._by_chain, one.chain.trace, one)
-        if one.who:
-            _dropped(self._by_who, one.who, one)
+        for table, key in self._places(one):
+            _dropped(table, key, one)
 
-    def of_chain(self, trace: str, caller: str) -> Departed | None:
-        """Find the deepest of a chain; not for who began it, who may well call twice at once."""
-        if trace not in self._by_chain:
-            return None
-        return _deepest([one for one in self._by_chain[trace] if one.root != caller])
+    def _places(self, one: Departed) -> Iterator[tuple[dict[str, list[Departed]], str]]:
+        yield self._by_trace, one.chain.trace_id
+        if one.chain.starry_id:
+            yield self._by_starry, one.chain.starry_id
+        if one.who:
+            yield self._by_who, one.who
+
+    def of_chain(self, chain: Chain, caller: str) -> Departed | None:
+        """Find the deepest of a chain; not for who began it, who may well call twice at once.
+
+        A peer may hand on one of the two names of a trace, and drop or make up the other.
+        """
+        found = [*self._by_trace.get(chain.trace_id, ())]
+        if chain.starry_id:
+            found += self._by_starry.get(chain.starry_id, ())
+        return _deepest([one for one in found if one.root != caller])
 
     def of_peer(self, caller: str) -> Departed | None:
         """Find the deepest at whoever comes in as this caller."""
         return _deepest(self._by_who.get(caller, ()))
 
 
-def _deepest(found: list[Departed] | tuple[()]) -> Departed | None:
+def _deepest(found: Sequence[Departed]) -> Departed | None:
     return max(found, key=lambda one: one.chain.depth, default=None)
 
 

@@ -19,7 +19,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Tool
-from openfang.core.trace import Chain, Told, new_chain, read_chain, tightened
+from openfang.core.trace import Chain, Told, joined, new_chain, read_chain, tightened
 from openfang.guard.recursion import ChainLimits, Chains
 from openfang.protocols.hops.token import sealed
 from openfang.protocols.hops.words import ANSWER, ASKS, CHAIN, read_told, words_of
@@ -276,3 +276,35 @@ def test_a_chain_without_a_signature_can_be_as_tight_as_it_likes() -> None:
     assert arrived.chain.deadline == a.clock.seconds + 2
     assert a.hops.chains.left(arrived.chain) == (3, 0.5)
     assert arrived.labels == Labels.SECRET | Labels.UNTRUSTED_AGENT
+
+
+def test_a_longer_list_of_who_waits_hides_nobody_of_a_shorter_one() -> None:
+    a, b = pair()
+    signed = read_told(a.leave("b", new_chain().deeper("agent:x")).words()[CHAIN])
+    assert signed is not None
+    longer = Told(depth=4, ancestors=("p", "q", "r"))
+    for told in ([signed, longer], [longer, signed]):
+        chain = new_chain()
+        for one in told:
+            chain = tightened(chain, one)
+        arrived = b.hops.arrive(chain, Caller(id="key:peer"))
+        assert set(arrived.chain.ancestors) == {"agent:x@a", "a2a:b@a", "p", "q", "r"}
+        assert arrived.chain.depth == 6
+    header, beside = (
+        read_chain(told=Told(ancestors=names)) for names in (("agent:y",), ("p", "q"))
+    )
+    for one, other in ((header, beside), (beside, header)):
+        assert set(joined(one, other).ancestors) == {"agent:y", "p", "q"}
+
+
+@pytest.mark.parametrize("starry", [None, "star", "made-up"])
+def test_a_peer_that_hands_on_one_name_of_a_trace_is_counted(starry: str | None) -> None:
+    a = Node("a", Still())
+    chain = replace(new_chain(), starry_id="star")
+    a.leave("foreign", replace(chain.deeper("agent:x"), shared=True), Labels.PRIVATE)
+    back = read_chain(traceparent=chain.traceparent, starry_id=starry)
+    arrived = a.hops.arrive(back, Caller(id="key:somebody"))
+    assert arrived.chain.depth == 3
+    assert arrived.chain.ancestors == ("agent:x", "a2a:foreign")
+    assert Labels.PRIVATE & arrived.labels
+    assert len(a.hops.away) == 1

@@ -11,7 +11,7 @@ from openfang.app.nodes.owed import Owed
 from openfang.core.ids import random_hex
 from openfang.core.labels import Labels
 from openfang.core.purse import Purse, least
-from openfang.core.trace import Chain, at_home
+from openfang.core.trace import Chain, at_home, both_known
 from openfang.core.values import value
 from openfang.guard.away import Away, Departed
 from openfang.guard.nonces import Nonces
@@ -155,7 +155,7 @@ class NodeHops:
 
         A node that signs what it says is believed: what it does besides is its own affair.
         """
-        found = self.away.of_chain(chain.trace, caller.id) if chain.shared else None
+        found = self.away.of_chain(chain, caller.id) if chain.shared else None
         at_peer = None if trusted else self.away.of_peer(caller.id)
         if found is None or at_peer is None:
             return found or at_peer
@@ -256,13 +256,13 @@ class _Signed:
 def _path(
     chain: Chain, judged: list[Judged], live: Departed | None, node: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Say how deep it is and who waits: whoever knows of most is right."""
-    told = max((one.told.ancestors for one in judged), key=len, default=())
-    ancestors = at_home(max(chain.ancestors, told, key=len), node)
+    """Say how deep it is and who waits: all that anybody knows of."""
+    ancestors = at_home(chain.ancestors, node)
+    for one in judged:
+        ancestors = both_known(ancestors, at_home(one.told.ancestors, node))
     depth = max([chain.depth, *(one.told.depth for one in judged)])
     if live is not None:
-        missing = [name for name in live.chain.ancestors if name not in ancestors]
-        ancestors = (*missing, *ancestors)
+        ancestors = both_known(ancestors, live.chain.ancestors)
         depth = max(depth, live.chain.depth)
     return max(depth, len(ancestors) + 1), ancestors
 
