@@ -219,6 +219,16 @@ def test_an_open_edge_stops_no_other_edge_and_closes_after_a_good_call() -> None
 
 
 @pytest.mark.requirement("C8.5")
+def test_who_lies_of_where_it_comes_from_opens_no_edge_of_others() -> None:
+    chains, lies = Chains(), replace(at_depth(9), ancestors=("agent:honest",))
+    for now in range(4):
+        forged = replace(call_of(agent("z"), chain=lies), caller=Caller(id="key:liar"))
+        assert chains.enter(forged, agent("z"), float(now)) is not None
+    honest = replace(at_depth(2), ancestors=("agent:honest",))
+    made = replace(call_of(agent("z"), chain=honest), caller=Caller(id="agent:honest"))
+    assert chains.enter(made, agent("z"), 5.0) is None
+
+
 def test_a_run_that_is_over_does_not_open_the_edge_for_others() -> None:
     chains, tool = Chains(ChainLimits(tool_calls=1)), plain()
     for _ in range(10):

@@ -283,8 +283,9 @@ class Chains:
 
 
 def _edge(call: Call, tool: Tool) -> str:
-    ancestors = call.chain.ancestors
-    return f"{ancestors[-1] if ancestors else call.caller.id} -> {tool.id}"
+    """Name who calls what: a caller that lies of where it comes from closes its own edges alone."""
+    ancestors = call.chain.ancestors[-1:]
+    return " -> ".join((call.caller.id, *ancestors, tool.id))
 
 
 def _edge_open(broken: Broken) -> Trip:
