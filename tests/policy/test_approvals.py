@@ -76,6 +76,17 @@ async def test_an_approval_covers_neither_other_arguments_nor_other_callers(app:
     await parked(app, caller=other)
 
 
+@pytest.mark.parametrize("scope", [Scope.ONCE, Scope.RULE])
+async def test_what_an_agent_may_do_for_one_it_may_not_for_another(
+    app: OpenApp, scope: Scope
+) -> None:
+    agent = Caller(id="agent:x", grants=app.caller.grants, projects=("default",))
+    await answer(app, await parked(app, caller=agent, asker="key:ann"), approve=True, scope=scope)
+    await parked(app, caller=agent, asker="key:bob")
+    made = app.make(TOOL, {"to": "prod"}, caller=agent, asker="key:ann")
+    assert (await app.invoke(made)).text == "done"
+
+
 async def test_a_denial_is_an_answer_too(app: OpenApp, source: TableSource) -> None:
     await answer(app, await parked(app), approve=False)
     with pytest.raises(PolicyViolation) as caught:

@@ -109,13 +109,16 @@ class Approvals:
         self.waits = Waits(self.store, self.now)
 
     def find(self, subject: Subject, rule: str) -> Question | None:
-        """Find an answer, or an open question, that covers this call. Changes nothing."""
-        call = subject.call
+        """Find an answer, or an open question, that covers this call. Changes nothing.
+
+        What an agent was allowed for one who asked it is not allowed for another.
+        """
+        call, codes = subject.call, set(rule.split("+"))
         found = self.store.covering(
             call.caller.id, subject.tool.id, subject.arguments_hash, call.run_id or "", self.now()
         )
-        codes = set(rule.split("+"))
-        return next((one for one in found if codes <= set(one.rule.split("+"))), None)
+        own = (one for one in found if one.root in {"", call.root})
+        return next((one for one in own if codes <= set(one.rule.split("+"))), None)
 
     async def answered(
         self, subject: Subject, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
