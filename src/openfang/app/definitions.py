@@ -105,22 +105,24 @@ class Definitions:
         """Take what is held as it is now, if that is still what was looked at."""
         parts = self.parts
         tool = parts.registry.find(id_)
-        found = parts.spoken.held.get(id_) or parts.registry.snapshot.held.get(
-            tool.id if tool else ""
-        )
+        found = self._found(tool.id if tool else id_)
         if found is None:
             raise NotFound(f"{id_} is not held back.", way_out="openfang servers held")
         if digest and digest != found.digest:
-            raise Conflict(
-                f"{id_} is no longer what was looked at: it changed again.",
-                way_out="openfang servers held",
-            )
+            raise _changed(id_)
         await parts.broker.append([self._accepted(found)])
-        self._take(found.pin.id)
+        self._take(found)
         return held_body(found)
 
-    def _take(self, id_: str) -> None:
-        parts = self.parts
+    def _found(self, id_: str) -> Held | None:
+        return self.parts.spoken.held.get(id_) or self.parts.registry.snapshot.held.get(id_)
+
+    def _take(self, looked_at: Held) -> None:
+        """Take it, unless it became something else while the yes to it was written down."""
+        parts, id_ = self.parts, looked_at.pin.id
+        found = self._found(id_)
+        if found is None or found.digest != looked_at.digest:
+            raise _changed(id_)
         if not _is_spoken(id_):
             parts.registry.accept(id_)
             return
@@ -138,6 +140,13 @@ class Definitions:
             payload=payload,
             context={"caller": self.caller.id},
         )
+
+
+def _changed(id_: str) -> Conflict:
+    return Conflict(
+        f"{id_} is no longer what was looked at: it changed again.",
+        way_out="openfang servers held",
+    )
 
 
 def held_body(held: Held) -> dict[str, Any]:

@@ -167,25 +167,36 @@ class Pipeline:
         if asked:
             await self._ask(trail, tool, asked, (*trail.decided.verdicts, flow))
         self.flow.said(call, trail.labels, trail.canonical)
-        return self._admitted(tool, trail.call, trail.labels)
+        return self._admitted(trail.tool, trail.call, trail.labels)
 
     async def _ask(
         self, trail: _Trail, tool: Tool, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
     ) -> None:
-        """Find a person's yes to exactly this call, and look again: the wait may have been long."""
-        call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
-        subject, began = subject_of(call, tool, trail.canonical, trail.labels), self._now()
-        question = await self.approvals.answered(subject, asked, verdicts)
-        trail.labels = self.entered(call, tool, trail.canonical)
-        trail.decided = await self.engine.decide_all(tool, call, trail.labels)
-        again = refused_or_asked(trail.decided, self.flow.verdict(call, tool, trail.labels))
-        if not {verdict.code for verdict in again} <= {verdict.code for verdict in asked}:
-            question = await self.approvals.answered(subject, again, verdicts)
-        await self.approvals.spend(question, call)
-        trail.call = replace(call, chain=call.chain.later(self._now() - began))
+        """Find a person's yes to exactly this call, and look again: the wait may have been long.
 
-    def _now(self) -> float:
-        return self.clock.monotonic()
+        What has come up meanwhile is asked in turn, until nothing has.
+        """
+        call = trail.call = replace(trail.call, arguments=orjson.loads(trail.canonical))
+        began, known = self.clock.monotonic(), {verdict.code: verdict for verdict in asked}
+        while True:
+            subject = subject_of(call, tool, trail.canonical, trail.labels)
+            question = await self.approvals.answered(subject, (*known.values(),), verdicts)
+            tool = self._found_again(trail, tool)
+            trail.labels = self.entered(call, tool, trail.canonical)
+            trail.decided = await self.engine.decide_all(tool, call, trail.labels)
+            flow = self.flow.verdict(call, tool, trail.labels)
+            again = {one.code: one for one in refused_or_asked(trail.decided, flow)}
+            if again.keys() <= known.keys():
+                break
+            known, verdicts = known | again, (*trail.decided.verdicts, flow)
+        await self.approvals.spend(question, call)
+        trail.call = replace(call, chain=call.chain.later(self.clock.monotonic() - began))
+
+    def _found_again(self, trail: _Trail, tool: Tool) -> Tool:
+        """Find the tool as it is now: it may be gone, held back, or take something else."""
+        found = trail.tool = self.catalog.find(trail.call.caller, tool.id)
+        self.validator(found).check(trail.call.arguments, size=len(trail.canonical))
+        return found
 
     def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
