@@ -16,9 +16,12 @@ from openfang.core.agents import Ending
 from openfang.core.calls import EVERYTHING, Caller
 from openfang.core.errors import PolicyViolation, SourceFailed
 from openfang.core.ids import Kind
+from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
 from openfang.host.sandbox import Missing
+from openfang.storage.state import put_blob
+from openfang.storage.writer import Unit
 from openfang.testing import TableSource
 
 if TYPE_CHECKING:
@@ -191,6 +194,27 @@ async def run(message, context):
 
     assert with_all == '[true, [{"type": "text"}], {"a": [1]}]'
     assert alone == "[true, [], {}]"
+
+
+@pytest.mark.requirement("C9.1")
+async def test_a_result_from_outside_does_not_come_with_a_message_as_if_it_were_said(
+    tmp_path: Path,
+) -> None:
+    program = """
+async def run(message, context):
+    return [part.get("data") for part in context.parts]
+"""
+    put(tmp_path, "curious", program=program)
+    async with node(tmp_path) as (app, _):
+        until = app.parts.clock.time_ns() + 10**12
+        kept = [
+            put_blob(f"result_{labels.names[0]}", app.caller.id, b'"words"', labels, until)
+            for labels in (Labels.USER_INPUT, Labels.EXTERNAL_NETWORK)
+        ]
+        await app.parts.writer.write(Unit(statements=tuple(kept)))
+        names = ("result_user_input", "result_external_network")
+        sent = [{"type": "data", "blob": name} for name in names]
+        assert await say(app, "curious", "hi", parts=sent) == '["words", null]'
 
 
 class Person:

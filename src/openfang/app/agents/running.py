@@ -35,6 +35,7 @@ from openfang.core.agents import Image
 from openfang.core.calls import Bounds, Excess, Mode
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
+from openfang.core.labels import Labels
 from openfang.core.news import Listed
 from openfang.policy.context import Wish as Bound
 from openfang.policy.context import bind
@@ -255,8 +256,9 @@ class Agents:
         )
 
     def _blob(self, call: Call, blob: str) -> bytes | None:
+        """Read what was sent along; a result of a tool, which has labels, is no such thing."""
         found = self.parts.blobs.get(blob, call.caller.id, self.parts.clock.time_ns())
-        return found[0] if found else None
+        return found[0] if found and found[1] | Labels.USER_INPUT == Labels.USER_INPUT else None
 
     def _tools(self, caller: Caller) -> Sequence[Tool]:
         return self.parts.catalog.list(caller)
