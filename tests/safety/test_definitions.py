@@ -55,6 +55,16 @@ def codes(definition: object, **more: Any) -> set[str]:
     return {one.code for one in scan(definition, **more) if one.serious}
 
 
+def test_a_card_may_speak_of_its_own_skills_and_not_of_tools_of_others() -> None:
+    names = ("file_read", "file_list", "memory_store", "memory_recall", "web_fetch")
+    skills = [{"id": name, "description": f"Can use the {name} tool"} for name in names]
+    listed = "\n".join(f"- {name.replace('_', ' ')}: Can use the {name} tool" for name in names)
+    about = "Remembers and recalls, reads and lists the files of its workspace, fetches a page."
+    said = {"name": "helper", "description": f"[A2A:helper] Helper: {about}\nSkills:\n{listed}"}
+    assert codes({**said, "card": {"skills": skills}}) == set()
+    assert codes(said) == {"orders_other_tools"}
+
+
 def test_poisoned_definitions_are_held_back_and_real_ones_are_not() -> None:
     for name, least in (("dev", 60), ("held-out", 30)):
         definitions = poisoned(name)

@@ -35,6 +35,8 @@ _READABLE: Final = re.compile(r"[A-Za-z]{2,}(?:[ ,.'-]+[A-Za-z~/._]+){2,}")
 _TALKING: Final = re.compile(r"[A-Za-z]{2,}(?:[ ,.'-]+[A-Za-z~/._]+){4,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _NAMES: Final = frozenset({"name", "title"})
+# Values that name a part of the definition: choices of an argument, skills of an agent.
+_OWN_VALUE: Final = re.compile(r"\.enum\[|\bskills\[[0-9]+\]\.id$")
 _NAMED: Final = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _TOOL: Final = re.compile(
     r"\b(?:call|calls|calling|call of|invoke|invoking|use|using|run|running|execute|executing|"
@@ -161,7 +163,7 @@ def _texts(value: object) -> Iterator[_Text]:
 
 def _words_of(texts: Iterable[_Text]) -> set[str]:
     """Names of a definition's own parts: who speaks of them speaks of itself."""
-    return {one.raw.lower() for one in texts if one.is_name or ".enum[" in one.place}
+    return {one.raw.lower() for one in texts if one.is_name or _OWN_VALUE.search(one.place)}
 
 
 def _judged(text: _Text, known: _Known) -> Iterator[Finding]:
