@@ -60,7 +60,7 @@ def test_a_card_may_speak_of_its_own_skills_and_not_of_tools_of_others() -> None
     skills = [{"id": name, "description": f"Can use the {name} tool"} for name in names]
     listed = "\n".join(f"- {name.replace('_', ' ')}: Can use the {name} tool" for name in names)
     about = "Remembers and recalls, reads and lists the files of its workspace, fetches a page."
-    said = {"name": "helper", "description": f"[A2A:helper] Helper: {about}\nSkills:\n{listed}"}
+    said = {"name": "helper", "description": f"[A2A:helper] Helper - {about}\nSkills:\n{listed}"}
     assert codes({**said, "card": {"skills": skills}}) == set()
     assert codes(said) == {"orders_other_tools"}
 

@@ -80,7 +80,8 @@ def tool_of(name: str, card: Card, trust: Trust, rules: Rules) -> Tool:
 
 
 def _description(name: str, card: Card) -> str:
-    about = f": {card.description}" if card.description else ""
+    # With a colon behind it, a name such as "Assistant" would stand there like a speaker's.
+    about = f" - {card.description}" if card.description else ""
     skills = (f"- {one.name}: {one.description}".rstrip(": ") for one in card.skills)
     lines = (f"[A2A:{name}] {card.name}{about}", *(("Skills:", *skills) if card.skills else ()))
     text = "\n".join(lines)
