@@ -32,6 +32,7 @@ _AT_AN_EDGE = (
     "tests/edges/",
     "tests/faults/",
     "tests/peers/a2a/",
+    "tests/peers/rings/",
     "tests/peers/test_pairings.py",
     "tests/peers/test_whole.py",
     "tests/sources/mcp/test_byte_for_byte.py",

@@ -102,21 +102,26 @@ def test_a_tool_that_calls_itself_reaches_the_depth_limit(fresh: Cli, tmp_path: 
     arguments = tmp_path / "arguments.json"
     again = ("tools", "call", "shell_exec", "--spec", spec, "--args-file", str(arguments))
     arguments.write_text(json.dumps({"command": [program.name, *fresh.command(*again)[1:]]}))
-    ran = fresh.whole(*again, env={"PATH": f"{program.parent}:{os.environ['PATH']}"})
+    found = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    # Nobody has signed the chain of a program that we started: what it runs, a person allows.
+    assert "Exit code: 5" in fresh.whole(*again, env=found).out
+    (question,) = fresh("approvals", "list", "--json").json
+    assert fresh("approvals", "approve", question["id"], "--scope", "rule").code == 0
+    ran = fresh.whole(*again, env=found)
     assert ran.code == 4
     assert "Exit code: 3" in ran.out
     started = fresh.sql(
         "SELECT context->>'depth' AS depth FROM task_audits"
         " WHERE event_type = 'tool_invocation_start' ORDER BY audit_id"
     )
-    assert [row["depth"] for row in started] == [1, 2, 3, 4, 5]
+    assert [row["depth"] for row in started] == [1, 1, 2, 3, 4, 5]
     (refused,) = fresh("audit", "search", "--event", "policy_violation", "--json").lines
     assert refused["payload"]["rule"] == "recursion_limit"
     assert refused["context"]["depth"] == 6
     traces = fresh.sql(
         "SELECT DISTINCT context->>'trace' AS trace FROM task_audits WHERE trace <> ''"
     )
-    assert len(traces) == 1
+    assert len(traces) == 2
 
 
 @pytest.mark.requirement("C8.1")

@@ -377,7 +377,8 @@ async def world(
         place = folder / "agents" / name
         place.mkdir(parents=True)
         (place / "agent.toml").write_text(f'name = "{name}"\n{GRANTS}')
-    async with open_test_app(folder, config="[audit]\nfsync = false\n") as app:
+    # What gives orders would be held back at first sight: here a model reads it, and obeys.
+    async with open_test_app(folder, config='[definitions]\nscan = "off"\n') as app:
         app.parts.redactor.learn([SECRET])
         weaken(app)
         assert app.parts.agents

@@ -208,11 +208,10 @@ async def test_a_call_that_was_admitted_before_the_change_does_not_reach_the_ser
         assert (await node.call("mcp:coat:note")).json["outcome"] == "ok"
     await says(file, changed(tools="Keeps a note, and more."))
     async with live(tmp_path / "home", config=config(file, lazy)) as node:
-        reply = await node.call(
-            "mcp:coat:note"
-        )  # it is remembered as it was; then the server wakes
+        # It is remembered as it was; then the server wakes.
+        reply = await node.call("mcp:coat:note")
         assert "ran note" not in reply.body.decode()
-        assert held(node) == {"mcp:coat:note"}
+        await until(lambda: held(node) == {"mcp:coat:note"})
 
 
 async def test_only_who_may_sees_and_accepts(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ TABLE = {
     ("GET", "/api/audit/export"): "auditor",
     ("GET", "/api/audit/verify"): "auditor",
     ("POST", "/api/audit/sql"): "auditor",
+    ("POST", "/api/audit/prove"): "key",
     ("GET", "/api/config"): "auditor",
     ("POST", "/api/config/reload"): "admin",
     ("GET", "/api/events"): "key",

@@ -13,10 +13,19 @@ if TYPE_CHECKING:
 
 CHAIN: Final = "urn:openfang:a2a:chain:1"
 HEADER: Final = "A2A-Extensions"
-_TOLD: Final = (LABELS, ANSWER, RECEIPT)
+_HOP: Final = (LABELS, ANSWER)
 
 
 def beside(task: Task) -> dict[str, Any]:
     """Write what is told of an answer where the rest of a task's metadata is not: often nothing."""
-    told = {name: task.metadata[name] for name in _TOLD if name in task.metadata}
+    return _told(task, (*_HOP, RECEIPT))
+
+
+def signed(task: Task) -> dict[str, Any]:
+    """Write what nodes tell each other of an answer, where there is no other metadata at all."""
+    return _told(task, _HOP)
+
+
+def _told(task: Task, names: tuple[str, ...]) -> dict[str, Any]:
+    told = {name: task.metadata[name] for name in names if name in task.metadata}
     return {"metadata": told} if told else {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.ids import new_id
 from openfang.core.tasks import Role, TaskArtifact, TaskMessage, TaskState
-from openfang.protocols.a2a.extensions import beside
+from openfang.protocols.a2a.extensions import signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ def write_task(task: Task) -> dict[str, Any]:
         "status": write_state(task.state),
         "messages": [write_message(message) for message in said],
         "artifacts": [_write_artifact(artifact) for artifact in task.artifacts],
-        **beside(task),
+        **signed(task),
     }
 
 
