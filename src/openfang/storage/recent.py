@@ -6,6 +6,7 @@ other callers never leaves it.
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ from openfang.core.events import AuditEvent
 from openfang.storage.database import BUSY_SECONDS, Database
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -28,6 +29,10 @@ _OF_PAYLOAD = (
     "name",
     "event",
     "payload",
+    "question",
+    "scope",
+    "answered_by",
+    "via",
 )
 _OF_CONTEXT = ("caller", "tool", "edge", "trace", "depth")
 _MOST_CHARACTERS = 1_000_000
@@ -40,8 +45,12 @@ class Recent(NamedTuple):
     end: int
 
 
-def recent(path: Path, after: int, limit: int, *, caller: str | None = None) -> Recent:
-    """Read on in the log: so many records, fewer if they are long, and only one caller's if named.
+def recent(
+    path: Path, after: int, limit: int, *, caller: str | None = None, kinds: Iterable[str] = ()
+) -> Recent:
+    """Read on in the log: so many records, fewer if they are long.
+
+    Where a caller is named only that one's, and beside them events of these kinds.
 
     On a connection of its own: whoever waits for this one holds up nobody else.
     """
@@ -49,7 +58,7 @@ def recent(path: Path, after: int, limit: int, *, caller: str | None = None) -> 
         end = database.read(_END, (after, limit))[0][0]
         if end is None:
             return Recent((), after)
-        whose = () if caller is None else (caller,)
+        whose = () if caller is None else (caller, json.dumps([*kinds]))
         sql = _SHOWN if caller is None else _SHOWN_TO_ONE
         found = database.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
@@ -95,4 +104,5 @@ _FROM = (
 )
 _CALLER = _readable("context", "json_extract(context, '$.caller')", "NULL")
 _SHOWN = f"{_FROM} ORDER BY seq"
-_SHOWN_TO_ONE = f"{_FROM} AND {_CALLER} = ? ORDER BY seq"
+_KIND = "event IN (SELECT value FROM json_each(?))"
+_SHOWN_TO_ONE = f"{_FROM} AND ({_CALLER} = ? OR {_KIND}) ORDER BY seq"

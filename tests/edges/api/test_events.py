@@ -101,6 +101,29 @@ async def test_a_user_sees_its_own_calls_and_an_auditor_everybodys(node: Live) -
     }
 
 
+async def test_who_answers_hears_of_everybodys_questions_and_of_nothing_else(node: Live) -> None:
+    asks, other = await node.key("one"), await node.key("two")
+    answers = await node.key("approver", role="approver")
+    begin = head(node)
+    async with listening(node, key=answers) as stream:
+        await node.call("mcp:demo:echo", key=asks)
+        parked = await node.call("mcp:demo:deploy", key=asks)
+        assert parked.status == 202
+        id_ = parked.problem["approval"]
+        path = f"/api/approvals/{id_}"
+        assert (await node.post(path, {"answer": "approve"}, key=answers)).status == 200
+        told = [event.data for event in await stream.until(head(node))]
+    assert [(one["event_type"], one["question"], one["state"]) for one in told] == [
+        ("approval_requested", id_, "pending"),
+        ("approval_answered", id_, "approved"),
+    ]
+    assert (told[1]["answered_by"], told[1]["via"]) == ("key:approver", "api")
+    async with listening(node, key=answers, after=begin) as stream:
+        assert [event.data for event in await stream.until(head(node))] == told
+    async with listening(node, key=other, after=begin) as stream:
+        assert await stream.until(head(node)) == []
+
+
 async def test_who_reconnects_misses_nothing_and_sees_nothing_twice(node: Live) -> None:
     user = await node.key("busy", cells_per_minute=1_000_000)
     begin, calls, at_once = head(node), 120, 6

@@ -22,6 +22,9 @@ from anyio import CapacityLimiter, to_thread
 from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped, OpenFangError
 from openfang.core.events import (
+    APPROVAL_ANSWERED,
+    APPROVAL_REQUESTED,
+    APPROVAL_SPENT,
     CONFIG_RELOADED,
     EVENT_PUBLISHED,
     KEY_REVOKED,
@@ -49,6 +52,7 @@ _MOST_WAITING = 4_000_000
 _MOST_OF_ONE = 20
 _LOOKING_BACK = 2
 _ENDS_ACCESS = frozenset({KEY_REVOKED, CONFIG_RELOADED})
+_QUESTIONS = frozenset({APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_SPENT})
 _KINDS = {
     TOOL_INVOCATION_START: "call",
     TOOL_INVOCATION_END: "call",
@@ -69,6 +73,21 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """What a listener may see: one caller's events and those of some kinds, or all of them."""
+
+    caller: str | None = None
+    kinds: frozenset[str] = frozenset()
+
+    def shows(self, event: _Told) -> bool:
+        """Whether this is among it."""
+        return self.caller in {None, event.caller} or event.event in self.kinds
+
+
+_ALL = View()
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """What was read at once, up to the record `end`."""
 
@@ -78,9 +97,9 @@ class _Part:
 
 @dataclass(slots=True, eq=False)
 class _Listener:
-    """One open stream. `only` is the caller whose events it may see, if it may not see all."""
+    """One open stream."""
 
-    only: str | None
+    view: View
     after: int
     still: Callable[[], bool]
     serving: asyncio.Task[Any] | None
@@ -129,9 +148,15 @@ class Listening:
     pay: Callable[[], object]
 
     @property
-    def only(self) -> str | None:
-        """Whose events it may see; none means everybody's."""
-        return None if self.caller.role in {Role.AUDITOR, Role.ADMIN} else self.caller.id
+    def view(self) -> View:
+        """What it may see: who answers questions hears of everybody's."""
+        match self.caller.role:
+            case Role.AUDITOR | Role.ADMIN:
+                return _ALL
+            case Role.APPROVER:
+                return View(self.caller.id, _QUESTIONS)
+            case Role.USER:
+                return View(self.caller.id)
 
 
 class Feed:
@@ -184,7 +209,7 @@ class Feed:
             self._dismiss()
         newest = last_number(self._database)
         while self._last < newest:
-            self._pass_on(await self._read(self._last, None, self._follows), newest)
+            self._pass_on(await self._read(self._last, _ALL, self._follows), newest)
         if tick % _TICKS_TO_HEALTH == 0:
             self._send_to_all(self._health_event(self._last))
 
@@ -194,10 +219,10 @@ class Feed:
             if not listener.still():
                 listener.end()
 
-    async def _read(self, after: int, only: str | None, limiter: CapacityLimiter) -> _Part:
+    async def _read(self, after: int, view: View, limiter: CapacityLimiter) -> _Part:
         """Read on in a thread: a record may be long, and others want the loop."""
         return await to_thread.run_sync(
-            _read, self._database.path, after, only, abandon_on_cancel=True, limiter=limiter
+            _read, self._database.path, after, view, abandon_on_cancel=True, limiter=limiter
         )
 
     def _pass_on(self, part: _Part, newest: int) -> None:
@@ -210,9 +235,9 @@ class Feed:
             self._dismiss()
         everything = b"".join(event.text for event in told)
         for listener in self._listening:
-            if listener.only is None and listener.after < told[0].seq:
+            if listener.view is _ALL and listener.after < told[0].seq:
                 listener.put(everything)
-            elif own := _of(told, listener.only, listener.after):
+            elif own := _of(told, listener.view, listener.after):
                 listener.put(own)
 
     def _send_to_all(self, text: bytes) -> None:
@@ -246,9 +271,9 @@ class Feed:
             yield b"retry: 1000\n" + self._health_event(seen)
             # It joins in the same turn in which it has caught up: nothing is passed on meanwhile.
             while seen < max(newest, self._last):
-                part = await self._read(seen, who.only, self._looks_back)
+                part = await self._read(seen, who.view, self._looks_back)
                 seen = part.end if part.end > seen else max(newest, self._last)
-                yield _of(part.told, None, 0) + b"id: %d\n\n" % seen
+                yield _of(part.told, _ALL, 0) + b"id: %d\n\n" % seen
                 if seen < newest and not self._may_go_on(who):
                     return
             with self._joined(who, seen) as listener:
@@ -275,7 +300,7 @@ class Feed:
         if not self._listening:
             self._last = after
         serving = asyncio.current_task()
-        listener = _Listener(who.only, after, who.still, serving, ended=self._stopped)
+        listener = _Listener(who.view, after, who.still, serving, ended=self._stopped)
         self._listening.add(listener)
         self._somebody.set()
         try:
@@ -292,14 +317,13 @@ def _paid(who: Listening) -> bool:
     return True
 
 
-def _of(told: Iterable[_Told], only: str | None, after: int) -> bytes:
+def _of(told: Iterable[_Told], view: View, after: int) -> bytes:
     """Join what a listener may see and has not seen yet."""
-    seen = (event for event in told if only is None or event.caller == only)
-    return b"".join(event.text for event in seen if event.seq > after)
+    return b"".join(event.text for event in told if event.seq > after and view.shows(event))
 
 
-def _read(path: Path, after: int, only: str | None) -> _Part:
-    found = recent(path, after, _AT_ONCE, caller=only)
+def _read(path: Path, after: int, view: View) -> _Part:
+    found = recent(path, after, _AT_ONCE, caller=view.caller, kinds=view.kinds)
     return _Part(tuple(map(_told, found.records)), found.end)
 
 
