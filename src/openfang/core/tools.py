@@ -104,7 +104,7 @@ class Tool:
     can be called and is no tool (C1.6): it is reached by its id alone, and never listed. One that
     `hands_on` sends its arguments to an agent: what comes of that is not in its tags. `accepts` is
     the schema of one that takes more than it shows: what a program may add, and no model should. A
-    `card` is all that an agent elsewhere says of itself.
+    `card` is all that an agent elsewhere says of itself; `via` are the nodes that it is listed by.
     """
 
     id: str
@@ -136,6 +136,7 @@ class Tool:
     hands_on: bool = False
     accepts: Mapping[str, Any] | None = None
     card: Mapping[str, Any] | None = None
+    via: tuple[str, ...] = ()
 
     @property
     def effects(self) -> frozenset[str]:

@@ -47,6 +47,8 @@ class Hop(Protocol):
 class Hops(Protocol):
     """Sends calls on their way."""
 
+    node: str
+
     def depart(self, admitted: Admitted, url: str = "") -> Hop:
         """Begin one; `url` is where it goes, if that is an address."""
         ...
@@ -77,6 +79,8 @@ class PlainHop:
 
 class Alone:
     """Sends calls on their way from a node that knows of no other."""
+
+    node: str = ""
 
     def depart(self, admitted: Admitted, url: str = "") -> Hop:
         """Begin one."""

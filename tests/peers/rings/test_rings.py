@@ -70,6 +70,16 @@ def test_a_chain_goes_over_three_nodes_signed(nodes: Town, first: str, second: s
     assert of_agent(nodes["b"], "tool_invocation_end")[-1]["labels"] == ["user_input"]
 
 
+def test_a_tool_is_not_listed_again_by_the_node_that_it_came_from(nodes: Town) -> None:
+    for house in [*nodes.houses.values()] * 3:
+        assert house.node.ask("POST", "/api/mcp/servers/refresh").status == 200
+    for name, house in nodes.houses.items():
+        listed = [one["id"] for one in house.node.ask("GET", "/api/tools").json["tools"]]
+        first, second = [other for other in nodes.houses if other != name]
+        assert f"mcp:{first}:mcp_{second}_{AGENT_TOOL}" in listed
+        assert not [one for one in listed if f"mcp_{name}_" in one or one.count("mcp_") > 1]
+
+
 @pytest.mark.parametrize(("there", "back"), list(product(WAYS, WAYS)))
 def test_a_ring_of_two_nodes_is_cut_where_it_closes(nodes: Town, there: str, back: str) -> None:
     before = len(nodes["a"].events("policy_violation"))

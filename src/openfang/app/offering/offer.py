@@ -53,6 +53,11 @@ class PlacedOffer:
     chain: Chain
 
     @property
+    def by(self) -> str:
+        """The node that offers it."""
+        return self.node.parts.hops.node
+
+    @property
     def info(self) -> Mapping[str, Any]:
         """Who offers it."""
         return self._terms.info

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.edges.mcp.greeting import LIST_SECONDS, PRIVATE
 from openfang.edges.mcp.results import STRUCTURED_SINCE
+from openfang.protocols.hops.path import VIA, passed_on
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ def _page(
     entries: Sequence[T],
     params: Mapping[str, Any],
     context: Context,
-    write: Callable[[T, str], Mapping[str, Any]],
+    write: Callable[[T, Context], Mapping[str, Any]],
 ) -> dict[str, Any]:
     begin = _begin(params.get("cursor"), len(entries))
     shown = entries[begin : begin + PAGE]
-    body: dict[str, Any] = {key: [write(entry, context.version) for entry in shown]}
+    body: dict[str, Any] = {key: [write(entry, context) for entry in shown]}
     if begin + PAGE < len(entries):
         body["nextCursor"] = str(begin + PAGE)
     if context.modern:
@@ -75,8 +76,8 @@ def _begin(cursor: object, count: int) -> int:
 _DIGITS: Final = 12
 
 
-def _tool(offered: Offered, version: str) -> dict[str, Any]:
-    tool = offered.tool
+def _tool(offered: Offered, context: Context) -> dict[str, Any]:
+    tool, version = offered.tool, context.version
     entry: dict[str, Any] = {
         "name": offered.name,
         "description": offered.description,
@@ -89,9 +90,9 @@ def _tool(offered: Offered, version: str) -> dict[str, Any]:
             entry["title"] = tool.title
         if tool.output_schema is not None:
             entry["outputSchema"] = tool.output_schema
+        entry["_meta"] = {VIA: [*tool.via, context.offer.by]}
     return entry
 
 
-def _as_it_is(entry: Mapping[str, Any], version: str) -> Mapping[str, Any]:
-    del version
-    return entry
+def _as_it_is(entry: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+    return passed_on(entry, context.offer.by) if context.version >= STRUCTURED_SINCE else entry

@@ -57,6 +57,11 @@ class Offer(Protocol):
         ...
 
     @property
+    def by(self) -> str:
+        """The node that offers it, by its name among nodes."""
+        ...
+
+    @property
     def info(self) -> Mapping[str, Any]:
         """Who offers it: `name`, `version`."""
         ...

@@ -12,6 +12,7 @@ import orjson
 from openfang.core.ids import Kind
 from openfang.core.progress import Progress
 from openfang.core.results import Result, text_part
+from openfang.protocols.hops.path import via_of
 from openfang.registry.classify import Declared, ForeignTool, classified_tool, classify
 from openfang.safety.schemas import MAX_SCHEMA_DEPTH
 from openfang.safety.sizes import measure
@@ -51,7 +52,8 @@ def tools_of(
             name = _shown(entry, number)
             problems[name] = f"{name} {problem}"
             continue
-        tool = tool_of(spec, _foreign(spec, cast("Mapping[str, Any]", entry)), rules)
+        said = cast("Mapping[str, Any]", entry)
+        tool = replace(tool_of(spec, _foreign(spec, said), rules), via=via_of(said))
         if tool.name in found:
             problems[f"#{number + 1}"] = f"{tool.name} is listed twice; the first one counts"
         elif spec.shows(tool.name):

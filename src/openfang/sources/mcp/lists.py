@@ -105,7 +105,7 @@ class Lists:
         spec: ServerSpec,
         pace: Pace,
         *,
-        clean: Callable[[dict[str, Any]], dict[str, Any]],
+        clean: Callable[[list[dict[str, Any]]], list[dict[str, Any]]],
         news: Callable[[Listed], None],
         judge: Judge,
     ) -> None:
@@ -194,11 +194,12 @@ class Lists:
     def _usable(self, kind: _Kind, listed: list[dict[str, Any]]) -> tuple[Entry, ...]:
         """Leave out what cannot be used, and what is listed twice."""
         found: dict[str, Entry] = {}
-        for entry in listed:
+        passing = self._clean(listed)
+        for entry in passing:
             plain = {name: value for name, value in entry.items() if value is not None}
             if _well_formed(plain, kind.identity):
-                found.setdefault(plain[kind.identity], self._clean(plain))
-        self._tell(kind, len(listed) - len(found))
+                found.setdefault(plain[kind.identity], plain)
+        self._tell(kind, len(passing) - len(found))
         self._judge.foresee(kind.topic, self._spec.name, found)
         return tuple(found.values())
 

@@ -17,6 +17,7 @@ from openfang.core.errors import SourceFailed
 from openfang.core.news import Updated
 from openfang.core.results import error_result
 from openfang.host.chatter import LONGEST_LINE, Chatter
+from openfang.protocols.hops.path import from_elsewhere
 from openfang.protocols.mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BadAnswer, RpcError
 from openfang.registry.spoken import Topic
 from openfang.sources.hops import Alone
@@ -122,9 +123,9 @@ class McpSource(Keeper):
         self.rejected: Mapping[str, str] = {}
         self._instructions = ""
         self.lists = Lists(
-            spec, around.pace, clean=around.clean, news=around.news, judge=around.judge
+            spec, around.pace, clean=self._passing, news=around.news, judge=around.judge
         )
-        self._around = around
+        self._around, self._node = around, around.hops.node
         self._offered: Sequence[Mapping[str, Any]] = ()
         self._tools: list[Tool] | None = None
         self._names = set[str]()
@@ -304,10 +305,14 @@ class McpSource(Keeper):
         self._offered, self.rejected = offered, rejected
         self._take(self._familiar(tools, rejected))
 
+    def _passing(self, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Take out secrets, and whatever has come by this node before: rings end here."""
+        return [self._around.clean(one) for one in from_elsewhere(listed, self._node)]
+
     def _judged(
         self, offered: list[dict[str, Any]]
     ) -> tuple[list[dict[str, Any]], list[Tool], dict[str, str]]:
-        clean = [self._around.clean(one) for one in offered]
+        clean = self._passing(offered)
         rejected: dict[str, str] = {}
         tools = tools_of(self.spec, clean, self._around.rules, rejected)
         self._around.foresee(tools)
