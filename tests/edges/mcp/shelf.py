@@ -48,6 +48,7 @@ class Shelf:
     functions: Mapping[str, Function]
     caller: Caller = field(default_factory=lambda: Caller(id="local-mcp"))
     place: Place = field(default_factory=Place)
+    by: str = "node-shelf"
     info: Mapping[str, Any] = field(default_factory=lambda: {"name": "shelf", "version": "1"})
     instructions: str = ""
     features: frozenset[str] = frozenset()
