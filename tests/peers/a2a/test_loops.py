@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from base64 import urlsafe_b64encode
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.daemon import NO_LIMITS, SECONDS, make_home, serving
 from tests.peers.a2a.front import front
+
+from openfang.host.secrets import MasterKey
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -21,6 +24,11 @@ pytestmark = pytest.mark.requirement("C8.2", "C5.8")
 
 CONFIG = f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "assistant"\n'
 PEER = """
+[[nodes]]
+name = "other"
+url = "{node}"
+public_key = "{public}"
+allow_private = true
 [[a2a.external_agents]]
 name = "other"
 url = "{url}"
@@ -59,9 +67,13 @@ def home(folder: Path) -> Home:
     return made
 
 
-def introduced(one: Home, other: Front, dialect: str, key: str) -> None:
+def introduced(one: Home, other: Home, front: Front, dialect: str) -> None:
+    """Let a node know another as one of ours: what nobody signs would make a person be asked."""
+    key = MasterKey.open(other.path, keyring=False).signing_key().public_key().public_bytes_raw()
+    public = urlsafe_b64encode(key).decode().rstrip("=")
+    peer = PEER.format(url=front.card(dialect), auth=other.key, node=front.url, public=public)
     with (one.path / "config.toml").open("a") as config:
-        config.write(PEER.format(url=other.card(dialect), auth=key))
+        config.write(peer)
 
 
 def met(daemon: Daemon) -> None:
@@ -78,8 +90,8 @@ def asks(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Daemon]:
     with ExitStack() as stack:
         fronts = [stack.enter_context(front()) for _ in range(2)]
         homes = [home(tmp_path / name) for name in ("one", "two")]
-        introduced(homes[0], fronts[1], request.param, homes[1].key)
-        introduced(homes[1], fronts[0], request.param, homes[0].key)
+        introduced(homes[0], homes[1], fronts[1], request.param)
+        introduced(homes[1], homes[0], fronts[0], request.param)
         nodes = [stack.enter_context(serving(one)) for one in homes]
         for node, before in zip(nodes, fronts, strict=True):
             before.node = node.address
