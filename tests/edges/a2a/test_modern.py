@@ -99,6 +99,16 @@ async def test_a_question_is_answered_by_the_next_message_to_the_task(served: Se
     assert said == ["begin", "Which one?", "blue", "so: blue"]
 
 
+@pytest.mark.requirement("C9.4")
+async def test_what_an_answer_carries_stays_with_what_comes_of_it(served: Served) -> None:
+    asked = await served.send("asker", "begin")
+    told = {"openfang/chain": {"labels": ["external_network"]}}
+    message = served.message("blue", taskId=asked["id"], metadata=told)
+    task = (await served.rpc("asker", "SendMessage", {"message": message}))["result"]["task"]
+    assert text_of(task) == "so: blue"
+    assert "external_network" in task["metadata"]["openfang/labels"]["labels"]
+
+
 async def test_a_stream_tells_the_task_its_words_what_it_made_and_its_end(served: Served) -> None:
     params = {"message": served.message("hello")}
     first, *rest = await served.told("teller", "SendStreamingMessage", params)

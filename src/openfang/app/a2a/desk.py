@@ -90,13 +90,13 @@ class Desk:
                 way_out="leave the context out, or name that of the task",
             )
         said = {"task": task.id, "message": sent.message.text}
-        await self._operate(task.agent, "answer", said)
+        labels = await self._operate(task.agent, "answer", said)
         await self._check_approval(task.id, sent)
         if sent.push is None:
-            return await self.parts.tasks.answer(task.id, sent.message)
+            return await self.parts.tasks.answer(task.id, sent.message, labels)
         await self.parts.pushes.check(sent.push)
         beside = self.parts.pushes.beside(replace(sent.push, task=task.id))
-        return await self.parts.tasks.answer(task.id, sent.message, beside)
+        return await self.parts.tasks.answer(task.id, sent.message, labels, beside)
 
     async def _check_approval(self, task_id: str, sent: Sent) -> None:
         """Refuse an answer to the question of a call by who may not give it; the task waits on."""
@@ -265,7 +265,8 @@ class Desk:
             check_own(head, self.caller, task_id)
             await self.parts.tasks.cancel(task_id)
 
-    async def _operate(self, agent: str, operation: str, arguments: Mapping[str, Any]) -> None:
+    async def _operate(self, agent: str, operation: str, arguments: Mapping[str, Any]) -> Labels:
+        """Do something with a task, on record; the answer is what the request carries."""
         tool = f"{tool_id(Kind.AGENT, agent)}:tasks/{operation}"
         calling = Calling(self.parts, self.caller, self.chain, self.edge)
         call = calling.make(tool, arguments, NO_OPTIONS)
@@ -276,6 +277,7 @@ class Desk:
             raise _no_agent(agent) from None
         if result.fault is not None:
             raise raised(result.fault)
+        return call.labels
 
     def _find(self, task_id: str) -> Task:
         found = self.parts.tasks.find(task_id)

@@ -13,16 +13,18 @@ from openfang.pipeline.tasks.ledger import ended_already
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.labels import Labels
     from openfang.core.tasks import Task, TaskMessage
     from openfang.pipeline.tasks.rooms import Question, Room
 
 
 @dataclass(slots=True)
 class Answer:
-    """A message to a task that waits. The same one again changes nothing."""
+    """A message to a task that waits, and what it carries. The same one again changes nothing."""
 
     room: Room
     message: TaskMessage
+    labels: Labels
     _question: Question | None = field(init=False, default=None)
     _content: Mapping[str, Any] = field(init=False, default_factory=dict[str, Any])
 
@@ -39,7 +41,7 @@ class Answer:
     def give(self) -> None:
         """Give it to whoever asked, once it is written."""
         if self._question is not None:
-            self._question.give(self._content)
+            self._question.give(self._content, self.labels)
 
 
 def _holds(task: Task, message: TaskMessage) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 
@@ -13,6 +13,9 @@ from openfang.core.results import Result, error_result
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from openfang.core.labels import Labels
+
+    Filled: TypeAlias = tuple[Mapping[str, Any], Labels]
 _CAPABILITIES: Final[Mapping[str, Any]] = {"elicitation": {"form": {}}}
 _NO_SUCH_METHOD: Final = -32601
 _NO_SUCH_MODE: Final = -32602
@@ -24,7 +27,7 @@ class TaskClient:
 
     key: str
     connection: str
-    put: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    put: Callable[[Mapping[str, Any]], Awaitable[Filled]]
     capabilities: Mapping[str, Any] = field(default_factory=lambda: _CAPABILITIES)
     level: str = ""
     has_person: bool = False
@@ -38,8 +41,8 @@ class TaskClient:
         if params.get("mode", "form") != "form":
             return _fault(_NO_SUCH_MODE, "Who sent the task is shown forms, and no addresses.")
         async with self._turn:
-            content = await self.put(params)
-        return Result(structured={"action": "accept", "content": content})
+            content, labels = await self.put(params)
+        return Result(structured={"action": "accept", "content": content}, labels=labels)
 
     def together(self, count: int) -> Callable[[], None]:
         """Announce nothing: each is put by itself."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import anyio
 
 from openfang.core.errors import SourceFailed
+from openfang.core.labels import Labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -74,11 +75,12 @@ class Question:
 
     form: Mapping[str, Any]
     content: Mapping[str, Any] | None = None
+    labels: Labels = Labels.NONE
     answered: anyio.Event = field(default_factory=anyio.Event)
 
-    def give(self, content: Mapping[str, Any]) -> None:
-        """Give the answer to whoever asked."""
-        self.content = content
+    def give(self, content: Mapping[str, Any], labels: Labels) -> None:
+        """Give the answer to whoever asked, and what it carries."""
+        self.content, self.labels = content, labels
         self.answered.set()
 
 

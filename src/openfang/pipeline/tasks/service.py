@@ -13,6 +13,7 @@ from anyio import TASK_STATUS_IGNORED, to_thread
 
 from openfang.core.errors import Conflict, NotFound, SourceFailed
 from openfang.core.ids import new_id
+from openfang.core.labels import Labels
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
 from openfang.pipeline.tasks.answering import Answer
 from openfang.pipeline.tasks.changes import Changes
@@ -195,20 +196,25 @@ class TaskService:
         self,
         task_id: str,
         message: TaskMessage,
+        labels: Labels = Labels.NONE,
         beside: AbstractContextManager[Beside] | None = None,
     ) -> Task:
         """Give a task what it waits for; the same message again changes nothing.
 
-        `beside` gives what goes into the unit of the answer, and hears of it if that is refused.
+        `labels` are what the message carries. `beside` gives what goes into the unit of the answer,
+        and hears of it if that is refused.
         """
-        given = beside or nullcontext(alone)
-        return await self._working.to_its_end(partial(self._answered, task_id, message, given))
+        given, said = beside or nullcontext(alone), (message, labels)
+        return await self._working.to_its_end(partial(self._answered, task_id, said, given))
 
     async def _answered(
-        self, task_id: str, message: TaskMessage, beside: AbstractContextManager[Beside]
+        self,
+        task_id: str,
+        said: tuple[TaskMessage, Labels],
+        beside: AbstractContextManager[Beside],
     ) -> Task:
         with self._rooms.of(task_id) as room, beside as statements:
-            answer = Answer(room, message)
+            answer = Answer(room, *said)
             task = await self._ledger.move(task_id, answer.decide, beside=statements)
             answer.give()
             return task

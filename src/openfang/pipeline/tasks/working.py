@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.core.tasks import Task
+    from openfang.pipeline.tasks.client import Filled
     from openfang.pipeline.tasks.ledger import Ledger
     from openfang.pipeline.tasks.rooms import Room
 
@@ -118,8 +119,8 @@ class Working:
             room.task = room.scope = room.speech = None
             room.leave()
 
-    async def _put(self, room: Room, task_id: str, form: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Let the task wait for its caller, and then give what they say."""
+    async def _put(self, room: Room, task_id: str, form: Mapping[str, Any]) -> Filled:
+        """Let the task wait for its caller, and then give what they say, and what that carries."""
         question = room.question = Question(form)
         asked = Moved(state=TaskState.INPUT_REQUIRED, status=question_of(form))
         try:
@@ -130,7 +131,7 @@ class Working:
             raise
         finally:
             room.question = None
-        return question.content or {}
+        return question.content or {}, question.labels
 
     async def _take_back(self, room: Room, task_id: str, question: Question) -> None:
         """Let the task wait no longer for what nobody asks: who asked had no more time for it."""
