@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
     from openfang.core.keys import Question, QuestionFilter
+    from openfang.core.labels import Labels
     from openfang.core.log import Proof, Search, Table, Verification
     from openfang.core.memory import Wanted
     from openfang.core.results import Result
@@ -124,9 +125,13 @@ class Local(Managing, Scheduling):
 
     async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""
-        blob = uri.removeprefix(URI_PREFIX)
-        found = self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
+        found = self.kept(uri)
         return found[0] if found else None
+
+    def kept(self, uri: str) -> tuple[bytes, Labels] | None:
+        """Find a result that was cut, and what it carries."""
+        blob = uri.removeprefix(URI_PREFIX)
+        return self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
 
     async def questions(self, wanted: QuestionFilter = OPEN) -> QuestionPage:
         """List what waits for a person, newest first: everybody's for who watches the node."""

@@ -16,9 +16,14 @@ from tests.app.offering.test_agents import put
 from openfang.app.offering.local import local_caller
 from openfang.core.errors import NotFound, Rejected, UnknownTool
 from openfang.core.events import TOOL_INVOCATION_START
+from openfang.core.ids import Kind
+from openfang.core.labels import Labels
 from openfang.core.news import Listed, Updated
-from openfang.core.session import NO_OPTIONS
+from openfang.core.results import text_result
+from openfang.core.session import NO_OPTIONS, Options
+from openfang.core.tools import Risk
 from openfang.edges.mcp.ports import COMPLETIONS, PROMPTS, SUBSCRIPTIONS, Place
+from openfang.testing import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -332,6 +337,25 @@ async def test_the_whole_of_a_result_that_was_cut_is_a_resource_of_its_owner(
     resource = whole.content[0]["resource"]
     assert (resource["uri"], resource["mimeType"]) == (uri, "application/json")
     assert json.loads(resource["text"])["content"][0]["type"] == "text"
+
+
+@pytest.mark.requirement("C9.1")
+async def test_a_run_that_reads_the_whole_of_a_result_holds_what_that_carries(
+    tmp_path: Path,
+) -> None:
+    async with libraries(tmp_path, "[results]\nmax_chars = 10\n") as here:
+
+        async def page(_: object) -> Result:
+            return text_result("x" * 50, labels=Labels.EXTERNAL_NETWORK)
+
+        facts = {"risk": Risk.LOW, "tags": frozenset[str]()}
+        here.app.add(TableSource(Kind.MCP, "demo", {"page": (facts, page)}))
+        cut = await here.at().call("mcp:demo:page", {}, Options(run="first"))
+        uri = cut.text.rpartition(", ")[2].rstrip("]")
+        whole = await here.at().read(uri, Options(run="second"))
+        held = here.app.parts.pipeline.runs.store.kept(f"{here.app.caller.id}/second")[0]
+        assert Labels.EXTERNAL_NETWORK & whole.labels
+        assert Labels.EXTERNAL_NETWORK & held
 
 
 class Heard:

@@ -22,6 +22,8 @@ from openfang.pipeline.shape import URI_PREFIX
 from openfang.policy.selection import NOTHING
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND
 from openfang.sources.mcp.abilities import COMPLETE, PROMPT, READ, SUBSCRIBE, UNSUBSCRIBE
+from openfang.storage.state import grow_run
+from openfang.storage.writer import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -145,18 +147,25 @@ class PlacedOffer:
     async def read(self, uri: str, options: Options) -> Result:
         """Read a resource: one of a server's, or the whole of a result that was cut."""
         if uri.startswith(URI_PREFIX):
-            return await self._whole(uri)
+            return await self._whole(uri, options)
         server, own = await self._owner(uri)
         result = await self._operate(server, READ, {"uri": own}, options)
         return self._readdressed(server, result)
 
-    async def _whole(self, uri: str) -> Result:
-        local = Local(self.node.parts, self.caller, self.chain, EDGE)
-        found = await local.whole_result(uri)
+    async def _whole(self, uri: str, options: Options) -> Result:
+        """Read what is kept: what it carries enters the run that reads it, as any result does."""
+        parts = self.node.parts
+        local = Local(parts, self.caller, self.chain, EDGE)
+        found = local.kept(uri)
         if found is None:
             raise await self._missing("resource", uri)
-        content = {"uri": uri, "mimeType": "application/json", "text": found.decode()}
-        return Result(content=({"type": "resource", "resource": content},))
+        body, labels = found
+        run = local.make(READ, {}, options).run_id
+        if run is not None:
+            grown = grow_run(run, labels, parts.clock.time_ns())
+            await parts.writer.write(Unit(statements=(grown,)))
+        content = {"uri": uri, "mimeType": "application/json", "text": body.decode()}
+        return Result(content=({"type": "resource", "resource": content},), labels=labels)
 
     async def _owner(self, uri: str) -> tuple[str, str]:
         found = self._federation.addresses.find(uri)
