@@ -298,8 +298,12 @@ async def test_a_new_key_of_an_old_name_inherits_no_approval(app: OpenApp) -> No
     bob = Caller(id="key:bob", grants=app.caller.grants, projects=("default",))
     await answer(app, await parked(app, caller=bob), approve=True, scope=Scope.RULE)
     assert (await app.invoke(app.make(TOOL, {"to": "a"}, caller=bob))).text == "done"
+    agent = Caller(id="agent:x", grants=app.caller.grants, projects=("default",))
+    asked = await parked(app, caller=agent, asker=bob.id)
+    await answer(app, asked, approve=True, scope=Scope.RULE)
     await admin.revoke_key("bob")
     await parked(app, caller=bob)
+    await parked(app, caller=agent, asker=bob.id)
 
 
 async def test_what_changes_during_the_wait_is_looked_at_again(

@@ -178,12 +178,12 @@ def answer(question: Question, before: Answer) -> Statement:
 
 
 def end_all(caller: str, now: int) -> Statement:
-    """End whatever was approved for, or asked by, a caller that is no more."""
+    """End whatever was approved for, or asked by, a caller that is no more, or agents for it."""
     sql = (
         "UPDATE approvals SET state = 'denied', expires_at = ?, answered_at = ? "
-        "WHERE caller = ? AND state IN ('pending', 'approved')"
+        "WHERE (caller = ? OR root = ?) AND state IN ('pending', 'approved')"
     )
-    return sql, (now, now, caller)
+    return sql, (now, now, caller, caller)
 
 
 def spend(question_id: str) -> Statement:
