@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.conftest import serving
 
 from openfang.app.daemon.discovery import find_daemon_now
+from openfang.app.nodes.book import fingerprint
 from openfang.app.nodes.trusting import own_fingerprint
 
 if TYPE_CHECKING:
@@ -79,11 +81,35 @@ def test_another_fingerprint_or_none_is_refused(fresh: Cli, other: Cli) -> None:
 def test_a_private_address_is_fetched_from_only_if_it_is_said(fresh: Cli, other: Cli) -> None:
     done = fresh("nodes", "trust", address(other), stdin="y\n")
     assert done.code != 0
-    assert "allow_private" in done.err or "private" in done.err
+    assert "way out: if that is where it is: --allow-private" in done.err
     assert fresh("nodes", "list", "--json").json["nodes"] == []
+
+
+def test_another_key_of_a_node_that_is_believed_is_told_and_what_was_said_stays(
+    fresh: Cli, other: Cli
+) -> None:
+    trust = ("nodes", "trust", address(other), "--name", "two", "--allow-private")
+    assert fresh(*trust, "--comes-as", "friend", stdin="y\n").code == 0
+    again = fresh(*trust, stdin="y\n")
+    assert "another key" not in again.err
+    assert fresh("nodes", "list", "--json").json["nodes"][0]["comes_as"] == "friend"
+    config = fresh.home / "config.toml"
+    written = re.search(r'public_key = "(.*)"', config.read_text())
+    assert written
+    config.write_text(config.read_text().replace(written[1], "A" * 43))
+    done = fresh(*trust, stdin="n\n")
+    assert done.code == 3
+    assert f"another key until now: {fingerprint(bytes(32))}" in done.err
+
+
+def test_what_is_no_address_is_told_as_it_should_be_written(fresh: Cli) -> None:
+    done = fresh("nodes", "trust", "127.0.0.1:50051")
+    assert done.code == 2
+    assert "https://node.example" in done.err
 
 
 def test_who_is_no_node_is_not_believed(fresh: Cli) -> None:
     done = fresh("nodes", "trust", "http://127.0.0.1:9", "--allow-private", stdin="y\n")
     assert done.code != 0
+    assert "way out: is it started there" in done.err
     assert fresh("nodes", "list", "--json").json["nodes"] == []

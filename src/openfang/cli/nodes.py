@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from cyclopts import Parameter
@@ -22,6 +22,9 @@ from openfang.cli.options import Json
 from openfang.cli.output import note, print_json, say, table
 from openfang.cli.session import run_async
 from openfang.config.home import find_home
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _YES = frozenset({"y", "yes"})
 _SHORTEST = 16
@@ -53,16 +56,19 @@ def trust(
     """
     if yes and len(fingerprint_) < _SHORTEST:
         raise Usage("--yes needs --fingerprint: somebody must have compared the key.")
-    home = find_home(os.environ)
+    home, called = find_home(os.environ), name or _name_of(url)
     key = run_async(lambda: fetch_key(url, allow_private=allow_private))
-    found, called = fingerprint(key), name or (urlsplit(url).hostname or "node").replace(".", "-")
+    found, before = fingerprint(key), _believed(home, called)
     wanted = fingerprint_.lower().replace(":", "")
     if wanted and not (len(wanted) >= _SHORTEST and found.startswith(wanted)):
         note(f"{url} has the key {found}, not {fingerprint_}: nothing was changed.")
         return REFUSED
+    if before and before["fingerprint"] != found:
+        note(f"{called} was believed with another key until now: {before['fingerprint']}")
     if not yes and not _agreed(called, url, found):
         note("Nothing was changed.")
         return REFUSED
+    comes_as = comes_as or (before["comes_as"] or "" if before else "")
     entry = entry_of(called, url, key, allow_private=allow_private, comes_as=comes_as)
     trusted(home, os.environ, entry)
     if as_json:
@@ -70,6 +76,17 @@ def trust(
     else:
         say(f"{called} is believed from now on: {found}")
     return 0
+
+
+def _name_of(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise Usage(f"{url} is no address of a node: write it as https://node.example")
+    return parts.hostname.replace(".", "-").replace(":", "-")
+
+
+def _believed(home: Path, name: str) -> dict[str, Any] | None:
+    return next((one for one in listed(home, os.environ) if one["name"] == name), None)
 
 
 def _agreed(name: str, url: str, found: str) -> bool:

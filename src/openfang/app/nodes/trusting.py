@@ -14,6 +14,7 @@ from openfang.config.load import FILE, load
 from openfang.core.errors import NotFound, SourceFailed
 from openfang.edges.a2a.places import KEYS
 from openfang.host.secrets import MasterKey
+from openfang.safety.urls import AddressRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,20 +30,27 @@ _KEY_BYTES: Final = 32
 
 async def fetch_key(url: str, *, allow_private: bool) -> bytes:
     """Get the key that the node at an address signs with, as it publishes it."""
-    from openfang.host.http import HttpClient, Request  # noqa: PLC0415 - aiohttp takes 0.4 s
+    from openfang.host.http import FetchFailed, HttpClient, Request  # noqa: PLC0415 - aiohttp takes 0.4 s
 
     address = f"{url.rstrip('/')}{KEYS}"
-    async with HttpClient() as http:
-        answer = await http.fetch(
-            Request(
-                url=address,
-                allow_hosts=("*",),
-                headers={"Accept": "application/json"},
-                limit=_LARGEST,
-                timeout=_SECONDS,
-                allow_private=allow_private,
-            )
-        )
+    request = Request(
+        url=address,
+        allow_hosts=("*",),
+        headers={"Accept": "application/json"},
+        limit=_LARGEST,
+        timeout=_SECONDS,
+        allow_private=allow_private,
+    )
+    try:
+        async with HttpClient() as http:
+            answer = await http.fetch(request)
+    except AddressRefused as refusal:
+        # Only a range that can be opened has a way out, which names the key of a configuration.
+        way_out = "if that is where it is: --allow-private" if refusal.way_out else ""
+        raise SourceFailed(refusal.message, way_out=way_out) from refusal
+    except FetchFailed as failure:
+        way_out = "is it started there, and is that its address? openfang status says so there"
+        raise SourceFailed(failure.message, way_out=way_out) from failure
     key = _key_in(answer.body) if answer.status == _OK else None
     if key is None:
         raise SourceFailed(
