@@ -24,7 +24,12 @@ def test_an_approval_lets_the_identical_call_run_once(openfang: Cli) -> None:
     assert question in openfang("approvals", "list").out
     shown = openfang("approvals", "show", question, "--json").json
     assert (shown["state"], shown["arguments"]) == ("pending", {"command": ["echo", "once"]})
+    lines = openfang("approvals", "show", question).out
+    assert "spec_frozen: ask, Execution mode requires spec_frozen=True" in lines
+    assert "allow: disabled, mode, project" in lines
+    assert '"verdict"' not in lines
     assert openfang("approvals", "approve", question).code == 0
+    assert "approved (answered by key:admin)" in openfang("approvals", "list", "--all").out
     assert echo(openfang, "twice").code == 5
     assert echo(openfang, "once").code == 0
     third = echo(openfang, "once")

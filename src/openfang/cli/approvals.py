@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from cyclopts import Parameter
@@ -16,7 +16,7 @@ from openfang.core.keys import QuestionFilter, Scope
 from openfang.core.wire import question_body
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from openfang.core.keys import Question
 
@@ -48,9 +48,10 @@ def _show_list(found: Sequence[Question]) -> None:
     for question in found:
         now = time.time_ns()
         state, left = question_body(question, now)["state"], span(question.expires_at - now)
+        who = f" (answered by {question.answered_by})" if question.answered_by else ""
         entry(
             question.id,
-            f"{state}, {left} left" if state == "pending" else state,
+            f"{state}, {left} left" if state == "pending" else f"{state}{who}",
             f"{question.caller} wants {question.tool} {question.arguments}",
             question.reason,
         )
@@ -68,11 +69,35 @@ def show_question(question_id: str, /, *, as_json: Json = False) -> None:
         print_json(question_body(question, time.time_ns()))
         return
     body = question_body(question, time.time_ns())
-    body |= body.pop("about")
-    for name in ("arguments", "verdicts", "chain"):
-        if name in body:
-            body[name] = json_text(body[name], orjson.OPT_INDENT_2)
-    fields({name.replace("_", " "): value for name, value in body.items() if value is not None})
+    about = _about(body.pop("about"))
+    body["arguments"] = json_text(body["arguments"], orjson.OPT_INDENT_2)
+    shown = {**body, **about}
+    fields({name.replace("_", " "): value for name, value in shown.items() if value is not None})
+
+
+def _about(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Put into words what is known of the call; a question from before has less of it."""
+    shown = dict(about)
+    for name in ("tags", "labels"):
+        if name in shown:
+            shown[name] = ", ".join(shown[name])
+    if "verdicts" in shown:
+        shown["gates"] = _gates(shown.pop("verdicts"))
+    if chain := shown.pop("chain", None):
+        shown |= {"depth": chain["depth"], "within": "\n".join(chain["ancestors"]) or None}
+        shown["trace"] = chain["trace"]
+    return shown
+
+
+def _gates(verdicts: Sequence[Mapping[str, str]]) -> str:
+    """Those that had something to say, each in a line, then the others."""
+    spoke = [
+        f"{one['gate']}: {one['verdict']}, {one['reason']}".removesuffix(", ")
+        for one in verdicts
+        if one["verdict"] != "allow"
+    ]
+    silent = ", ".join(one["gate"] for one in verdicts if one["verdict"] == "allow")
+    return "\n".join([*spoke, f"allow: {silent}"] if silent else spoke)
 
 
 def approve(
