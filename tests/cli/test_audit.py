@@ -120,6 +120,12 @@ def test_an_export_is_verified_where_no_home_is(used: Cli, tmp_path: Path) -> No
     assert not (tmp_path / "none").exists()
     assert used("audit", "verify", "--file", str(file), env=nowhere).code == 2
     assert used("audit", "verify", "--key", key).code == 2
+    assert used("audit", "export", str(file)).code == 0
+    ran = used(*check, env=nowhere)
+    assert ran.code == 1
+    forged, altered = [one["text"] for one in ran.json["findings"]]
+    assert forged.endswith("--with-checkpoints")
+    assert altered.startswith("lines 1 to ")
     assert used("audit", "verify", "--file", str(tmp_path / "x"), "--key", key).code == 2
     assert used("audit", "export", "--with-checkpoints", "--format", "cef").code == 2
 

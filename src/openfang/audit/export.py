@@ -143,7 +143,8 @@ class _Reading:
         head = None if body is None else _read_head(body)
         if head is None:
             self._held = body
-            self._found("forged", 0, "the export does not begin with the head that a node signs")
+            text = "the export does not begin with the head that a node signs"
+            self._found("forged", 0, f"{text}: one that does is made with --with-checkpoints")
         elif not is_signed(self._key, head.signature, head.message):
             self._found("forged", 0, "the head of the export is not signed with this key")
         else:
@@ -162,12 +163,16 @@ class _Reading:
 
     def read_records(self) -> None:
         """Read the records; what is none is told, and passed over."""
-        read = self.chain.read
+        read, none = self.chain.read, list[int]()
         while (body := self._next()) is not None:
             try:
                 read(_read_row(body))
             except (KeyError, ValueError, TypeError):
-                self._found("altered", 0, f"line {self._number} is no record")
+                none.append(self._number)
+        for first, last in _runs(none):
+            is_none = f"line {first} is no record"
+            several = f"lines {first} to {last} are no records"
+            self._found("altered", 0, is_none if first == last else several)
 
     def _next(self) -> dict[str, Any] | None:
         held, self._held = self._held, None
@@ -201,6 +206,17 @@ class _Reading:
 
     def _found(self, kind: str, seq: int, text: str) -> None:
         self._findings.append(Finding(kind, "", seq, text))
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Put numbers that follow each other together: the first and the last of each run."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _end(span: Span) -> Checkpoint:
