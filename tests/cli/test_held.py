@@ -50,6 +50,8 @@ def test_what_changed_and_what_was_found_is_shown_and_accepted_as_it_was_shown(
     assert "\u202e" not in shown.out
     held = {one["id"]: one for one in openfang("servers", "held", "--json").json}
     assert set(held) == {"mcp:coat:note", "prompt:coat:p"}
+    wrong = openfang("servers", "accept", "prompt:coat:p", "--digest", "1234")
+    assert (wrong.code, "servers held shows it" in wrong.err) == (2, True)
     assert openfang("servers", "accept", "prompt:coat:p", "--digest", "0" * 64).code == 1
     for id_, one in held.items():
         done = openfang("servers", "accept", id_, "--digest", one["digest"])

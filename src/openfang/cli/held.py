@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from openfang.cli.errors import Usage
 from openfang.cli.options import Json
-from openfang.cli.output import clean, note, one_line, paint, print_json, say
+from openfang.cli.output import clean, folded, note, note_command, one_line, paint, print_json, say
 from openfang.cli.session import on_home
 
+_SET_IN = 4
 _COLOURS = {"+": "green", "-": "red"}
 _HEAD = 2
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def list_held(name: str = "", /, *, as_json: Json = False) -> None:
@@ -31,7 +36,8 @@ def list_held(name: str = "", /, *, as_json: Json = False) -> None:
         say(f"{paint(clean(one['id']), 'bold', sys.stdout)}  {one['reason']}")
         for line in reasons(one):
             say(line)
-        note(f"accept it: openfang servers accept {one['id']} --digest {one['digest']}")
+        command = f"openfang servers accept {quote(one['id'])} --digest {one['digest']}"
+        note_command("accept it", command)
     if not found:
         note("Nothing is held back.")
 
@@ -50,6 +56,8 @@ def accept_held(
     Args:
         identity: Its id, as `servers held` shows it.
     """
+    if digest and not _DIGEST.fullmatch(digest):
+        raise Usage(f"{digest} is no digest.", way_out="openfang servers held shows it")
     found = on_home(lambda session: session.accept(identity, digest))
     if as_json:
         print_json(found)
@@ -60,7 +68,7 @@ def accept_held(
 def reasons(held: Mapping[str, Any]) -> list[str]:
     """Say what changed, part by part, and what was found, so that all of it is seen."""
     changed = [line for change in held["changes"] for line in _change(change)]
-    return [*changed, *map(_finding, held["findings"])]
+    return [*changed, *(line for one in held["findings"] for line in _finding(one))]
 
 
 def _change(change: Mapping[str, Any]) -> Sequence[str]:
@@ -79,8 +87,11 @@ def _lines(text: str | None) -> list[str]:
     return [] if text is None else text.split("\n")
 
 
-def _finding(finding: Mapping[str, Any]) -> str:
-    grave = paint("serious" if finding["serious"] else "mild", "yellow", sys.stdout)
+def _finding(finding: Mapping[str, Any]) -> Sequence[str]:
+    grave = "serious" if finding["serious"] else "mild"
     where = f" in {one_line(finding['place'])}" if finding["place"] else ""
     said = one_line(finding["excerpt"])
-    return f"  {grave}: it {finding['meaning']} ({finding['code']}{where}): {said}"
+    text = f"it {finding['meaning']} ({finding['code']}{where}): {said}"
+    first, *rest = folded(text, sys.stdout, beside=len(grave) + _SET_IN)
+    shown = f"  {paint(grave, 'yellow', sys.stdout)}: {first}"
+    return [shown, *(f"{'':<{len(grave) + _SET_IN}}{line}" for line in rest)]

@@ -79,6 +79,12 @@ def note(text: str) -> None:
         print(paint(line, "dim", sys.stderr), file=sys.stderr)
 
 
+def note_command(why: str, command: str) -> None:
+    """Tell what can be typed next; it is not folded, so that it can be copied."""
+    sys.stdout.flush()
+    print(paint(f"{why}: {clean(command)}", "dim", sys.stderr), file=sys.stderr)
+
+
 def print_json(value: object) -> None:
     """Print JSON: for a person over several lines, else in one."""
     layout = orjson.OPT_INDENT_2 if is_terminal(sys.stdout) else 0
