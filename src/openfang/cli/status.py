@@ -79,6 +79,11 @@ def _problem(problem: dict[str, Any]) -> str:
     return ": ".join(part for part in (place, problem["key"], problem["message"]) if part)
 
 
+def _waiting(command: str) -> Callable[[int], str]:
+    """Write how many wait for a person, and what shows them."""
+    return lambda count: f"{count}: {command}" if count else "0"
+
+
 _ROWS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("process", "pid", str),
     ("version", "version", str),
@@ -87,7 +92,9 @@ _ROWS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("node", "node", str),
     ("you are", "caller", str),
     ("tools", "tools", str),
-    ("open questions", "approvals", str),
+    ("open questions", "approvals", _waiting("openfang approvals list")),
+    ("held back", "held", _waiting("openfang servers held")),
+    ("rules", "rules", str),
     ("audit", "audit", _audit),
     ("configuration", "config", _config),
     ("event listeners", "listeners", str),

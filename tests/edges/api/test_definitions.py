@@ -115,6 +115,7 @@ async def test_whatever_a_live_server_changes_is_held_until_a_person_accepts_it(
         assert (await node.call("mcp:coat:note")).told == (403, "tool_held")
         refused = await node.call(quote("mcp:coat:prompts/get", safe=""), {"name": "review"})
         assert "held back" in refused.json["content"][0]["text"]
+        assert (await node.get("/api/status")).json["held"] == len(IDS)
         listed = await node.get("/api/held?source=coat")
         by_id = {one["id"]: one for one in listed.json["held"]}
         assert set(by_id) == IDS

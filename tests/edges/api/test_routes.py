@@ -254,7 +254,18 @@ async def test_what_is_public_tells_no_details(node: Live) -> None:
 
 async def test_only_insiders_see_details_of_the_node(node: Live) -> None:
     plain = {"status", "version", "caller", "role", "tools"}
-    details = {"node", "pid", "home", "started_at", "listeners", "approvals", "audit", "config"}
+    details = {
+        "node",
+        "pid",
+        "home",
+        "started_at",
+        "listeners",
+        "approvals",
+        "held",
+        "rules",
+        "audit",
+        "config",
+    }
     for role in ROLES:
         secret = await node.key(f"a-{role}", role=role)
         body = (await node.get("/api/status", key=secret)).json

@@ -49,6 +49,7 @@ async def decision(node: Live) -> Any:
 
 async def test_a_rule_refuses_by_arguments_over_http_and_mcp_in_the_same_words(node: Live) -> None:
     assert (await put(node, NO_SHOUTING)).json["state"]["problems"] == []
+    assert (await node.get("/api/status")).json["rules"] == 1
     assert (await node.call(ECHO, {"text": "hello"})).status == 200
     assert await decision(node) == {"gate": "rules", "verdict": "allow"}
     reply = await node.call(ECHO, {"text": "HELLO"})

@@ -202,6 +202,8 @@ class ServedNode:
             "started_at": moment(self.started_at),
             "listeners": self.feed.listeners,
             "approvals": parts.approvals.store.count_pending(now),
+            "held": len(parts.registry.snapshot.held) + len(parts.spoken.held),
+            "rules": len(parts.config.rules.file.rules),
             "audit": audit_body(parts.database, parts.writer.node, parts.writer.head, parts.config),
             "config": self.reloader.state(),
         }

@@ -254,6 +254,8 @@ COMPONENTS: dict[str, Schema] = {
         started_at=_MOMENT,
         listeners=COUNT,
         approvals=COUNT,
+        held=COUNT,
+        rules=COUNT,
         audit=whole(
             {"records": COUNT, "hash": TEXT},
             anchor=whole(
