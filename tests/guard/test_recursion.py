@@ -229,6 +229,7 @@ def test_who_lies_of_where_it_comes_from_opens_no_edge_of_others() -> None:
     assert chains.enter(made, agent("z"), 5.0) is None
 
 
+@pytest.mark.requirement("C8.5")
 def test_a_run_that_is_over_does_not_open_the_edge_for_others() -> None:
     chains, tool = Chains(ChainLimits(tool_calls=1)), plain()
     for _ in range(10):

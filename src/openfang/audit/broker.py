@@ -116,6 +116,7 @@ class Broker:
         """Find out whether records can be written again: what is owed, and a change of nothing."""
         with suppress(AuditUnavailable):
             await self.append((), (_NO_CHANGE,))
+            self._failing = False
 
     @property
     def unfinished(self) -> bool:
@@ -170,7 +171,8 @@ class Broker:
         except HomeError as error:
             self._failing = True
             raise _unavailable(error) from error
-        self._failing = False
+        if unit.lines:  # that something else could be written says nothing about records
+            self._failing = False
         return written
 
     def _owe(self, unit: Unit) -> None:

@@ -443,8 +443,9 @@ async def test_a_card_that_changes_while_a_person_is_asked_is_not_used(tmp_path:
             call = replace(app.make("a2a:echo", {"message": "hello"}), patience=20)
 
             async def refused() -> None:
-                with pytest.raises(SourceFailed, match="card changed") as caught:
+                with pytest.raises(PolicyViolation) as caught:
                     await app.invoke(call)
+                assert caught.value.rule == "tool_held"
                 assert "openfang tools accept a2a:echo" in caught.value.way_out
 
             group.start_soon(refused)

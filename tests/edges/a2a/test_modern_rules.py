@@ -245,7 +245,7 @@ def test_the_metadata_goes_on_with_a_chain_and_never_shortens_it() -> None:
     known = read_chain(starry_id="day", ancestors=("a", "b", "c"))
     found = chain({**night, "openfang/chain": "x"}, known)
     assert (found.trace_id, found.starry_id) == (known.trace_id, "day")
-    assert (found.ancestors, found.depth) == (("a", "b", "c"), 4)
+    assert (found.ancestors, found.depth) == (("x", "a", "b", "c"), 5)
     assert chain({"openfang/chain": "x, y"}, CHAIN).depth == 3
     for nonsense in list[Any]([7, "", [], None, "00 zz"]):
         odd = {"traceparent": nonsense, "X-OpenStarry-Trace-ID": nonsense}
