@@ -156,15 +156,25 @@ def read_chain(
     told: Told | None = None,
 ) -> Chain:
     """Continue what a peer sent: malformed starts a new chain, depth is never lowered."""
-    chain = new_chain()
-    match = _TRACEPARENT.match(traceparent.strip().lower()) if traceparent else None
-    if match and match[1] != _INVALID_VERSION and int(match[2], 16) and int(match[3], 16):
-        chain = replace(chain, trace_id=match[2], shared=True)
-    if starry_id and _VISIBLE.match(starry_id):
-        chain = replace(chain, starry_id=starry_id, shared=True)
+    chain, trace_id = new_chain(), _trace_in(traceparent) if traceparent else ""
+    starry = starry_id if starry_id and _VISIBLE.match(starry_id) else None
+    if trace_id or starry:
+        chain = Chain(
+            trace_id=trace_id or chain.trace_id,
+            span_id=chain.span_id,
+            starry_id=starry,
+            shared=True,
+        )
     if told is None and (depth > 1 or ancestors):
         told = Told(depth=depth, ancestors=ancestors)
     return chain if told is None else tightened(chain, told)
+
+
+def _trace_in(traceparent: str) -> str:
+    match = _TRACEPARENT.match(traceparent.strip().lower())
+    if not match or match[1] == _INVALID_VERSION:
+        return ""
+    return match[2] if int(match[2], 16) and int(match[3], 16) else ""
 
 
 def tightened(chain: Chain, told: Told) -> Chain:
