@@ -35,20 +35,21 @@ if TYPE_CHECKING:
 ROUNDS = 2_000
 RINGS = 20
 _OK = 200
+_PATIENCE = 20
 MOST_MS = 1_000
 _MANIFEST = """
 name = "assistant"
 module = "python:agent.py"
 [capabilities]
-tools = ["mcp:*"]
+tools = ["a2a:*"]
 [policy]
 project = "default"
 """
 _PROGRAM = """
 async def run(message, context):
-    return (await context.call("mcp:me:openfang_agent_assistant", {"message": message})).text
+    return (await context.call("a2a:me", {"message": message})).text
 """
-_CONFIG = "[guard]\nbreaker_secs = 0.01\n"
+_CONFIG = "[guard]\nbreaker_secs = 0.01\n[a2a]\nenabled = true\n"
 _RING = """
 [[nodes]]
 name = "me"
@@ -56,15 +57,12 @@ url = "{url}"
 public_key = "{key}"
 allow_private = true
 
-[[mcp_servers]]
+[[a2a.external_agents]]
 name = "me"
+url = "{url}/.well-known/agent-card.json"
+auth = "{secret}"
 allow_private = true
 trust = "high"
-risk = "LOW"
-[mcp_servers.transport]
-type = "http"
-url = "{url}/mcp"
-headers = {{ Authorization = "Bearer {secret}" }}
 """
 TOOL = Tool(id="a2a:b", kind=Kind.A2A, source="b", name="b")
 PEER = Caller(id="key:peer")
@@ -129,7 +127,10 @@ def _closed(target: Target, home: Path) -> None:
     with (home / "config.toml").open("a") as config:
         config.write(_RING.format(url=url, key=written, secret=target.key))
     _ask(target, "POST", "/api/config/reload")
-    while _ask(target, "GET", "/api/tools/mcp:me:openfang_agent_assistant")[0] != _OK:
+    ends = time.monotonic() + _PATIENCE
+    while _ask(target, "GET", "/api/tools/a2a:me")[0] != _OK:
+        if time.monotonic() > ends:
+            raise TimeoutError("the node does not know itself")
         time.sleep(0.1)
 
 
