@@ -23,7 +23,6 @@ _RULES: Final = (
     r"(?:instructions?|prompts?|rules?|guidelines?|directions?|directives?|polic(?:y|ies)|constraints?"
     r"|restrictions?|requests?|messages?|confirmations?|safeguards?|orders?|training|safety checks?)"
 )
-_IDENTIFIER: Final = r"[`'\"]?[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+[`'\"]?"
 _KEY_FILES: Final = (
     r"(?:\.ssh\b|\bid[_ ](?:rsa|dsa|ecdsa|ed25519)|\.env\b|\.aws/|\.netrc|\.npmrc|\.pypirc|\.pgpass"
     r"|\.git-credentials|\.kube/config|\.docker/config|gcloud/|\.gnupg|/etc/(?:passwd|shadow|sudoers)|/proc/\w+/environ"
