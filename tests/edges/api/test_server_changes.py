@@ -123,4 +123,4 @@ async def test_a_server_hears_who_we_are_and_nothing_of_a_callers_credentials(
     ]
     assert messages[1]["params"]["clientInfo"]["name"] == "openfang"
     for secret in (user, token, node.admin):
-        assert secret.rpartition("_")[2] not in heard
+        assert secret.partition("_")[2] not in heard
