@@ -66,6 +66,21 @@ class Result:
         """Whether the tool itself was content."""
         return Outcome.ERROR if self.is_error else Outcome.OK
 
+    def labelled(self, labels: Labels) -> Result:
+        """Give the same with other labels; `replace` would take three times as long."""
+        return Result(
+            content=self.content,
+            structured=self.structured,
+            is_error=self.is_error,
+            labels=labels,
+            meta=self.meta,
+            extra=self.extra,
+            fault=self.fault,
+            vouched=self.vouched,
+            call_id=self.call_id,
+            receipt=self.receipt,
+        )
+
     @property
     def text(self) -> str:
         """All text parts, joined."""

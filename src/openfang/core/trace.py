@@ -127,8 +127,7 @@ def new_chain() -> Chain:
 
 def read_ancestors(text: str) -> tuple[str, ...]:
     """Read who called whom before, from a list with commas; what is no name is dropped."""
-    names = (name.strip() for name in text.split(","))
-    return tuple(filter(_ANCESTOR.match, names))[:_MOST_ANCESTORS]
+    return tuple(filter(_ANCESTOR.match, map(str.strip, text.split(","))))[:_MOST_ANCESTORS]
 
 
 def abroad(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
@@ -138,11 +137,16 @@ def abroad(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
 
 def at_home(ancestors: tuple[str, ...], node: str) -> tuple[str, ...]:
     """Name who waits as this node knows them."""
-    return tuple(name.removesuffix(f"{_AT}{node}") for name in ancestors)
+    here = f"{_AT}{node}"
+    if not any(name.endswith(here) for name in ancestors):
+        return ancestors
+    return tuple(name.removesuffix(here) for name in ancestors)
 
 
 def both_known(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """Name all who wait where two say it: nobody is forgotten because another list is longer."""
+    if not (one and other):
+        return one or other
     most, rest = (one, other) if len(one) >= len(other) else (other, one)
     return (*(name for name in rest if name not in most), *most)
 
@@ -156,18 +160,20 @@ def read_chain(
     told: Told | None = None,
 ) -> Chain:
     """Continue what a peer sent: malformed starts a new chain, depth is never lowered."""
-    chain, trace_id = new_chain(), _trace_in(traceparent) if traceparent else ""
+    chance, trace_id = random_hex(24), _trace_in(traceparent) if traceparent else ""
     starry = starry_id if starry_id and _VISIBLE.match(starry_id) else None
-    if trace_id or starry:
-        chain = Chain(
-            trace_id=trace_id or chain.trace_id,
-            span_id=chain.span_id,
-            starry_id=starry,
-            shared=True,
-        )
     if told is None and (depth > 1 or ancestors):
         told = Told(depth=depth, ancestors=ancestors)
-    return chain if told is None else tightened(chain, told)
+    waiting = told.ancestors[:_MOST_ANCESTORS] if told else ()
+    return Chain(
+        trace_id=trace_id or chance[:32],
+        span_id=chance[32:],
+        depth=max(told.depth, len(waiting) + 1) if told else 1,
+        ancestors=waiting,
+        starry_id=starry,
+        shared=bool(trace_id or starry or told),
+        claims=(Claim(told),) if told else (),
+    )
 
 
 def _trace_in(traceparent: str) -> str:
@@ -175,18 +181,6 @@ def _trace_in(traceparent: str) -> str:
     if not match or match[1] == _INVALID_VERSION:
         return ""
     return match[2] if int(match[2], 16) and int(match[3], 16) else ""
-
-
-def tightened(chain: Chain, told: Told) -> Chain:
-    """Let a chain be as deep as is told, and remember what else is told until it is judged."""
-    ancestors = both_known(chain.ancestors, told.ancestors[:_MOST_ANCESTORS])
-    return replace(
-        chain,
-        depth=max(chain.depth, told.depth, len(ancestors) + 1),
-        ancestors=ancestors,
-        shared=True,
-        claims=(*chain.claims, Claim(told)),
-    )
 
 
 def joined(chain: Chain, other: Chain) -> Chain:

@@ -62,7 +62,7 @@ class Shaper:
         if not plain and not labels & Labels.EXTERNAL_NETWORK and is_personal(probe):
             labels |= Labels.PII
         if labels != result.labels:
-            result = replace(result, labels=labels)
+            result = result.labelled(labels)
         # Where all of it together is not too much, none of it is.
         if weight <= self.max_chars and len(result.content) <= _MOST_PARTS:
             return result, ()

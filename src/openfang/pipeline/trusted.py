@@ -121,7 +121,7 @@ class TrustedTexts:
         caller = self._callers.get(call.root)
         if caller is None:
             return
-        for scope in {call.run_id: None, **dict.fromkeys(call.sessions)}:
+        for scope in (call.run_id, *call.sessions):
             if scope is not None and (kept := caller.scopes.get(scope)):
                 for heard, _ in reversed(kept.heard):
                     yield from _texts(heard)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from openfang.safety.atoms import Atom, Text, addresses_in
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from openfang.core.tools import Sink
 
 _MOST_VALUES: Final = 200
+_MOST_NAMES: Final = 1000
 _LONGEST_SHOWN: Final = 80
 # What a schema calls its members; anything else that is a key is a value of somebody's choice.
 _MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z_\-]*\d?")
@@ -75,6 +77,7 @@ def _chosen(arguments: Mapping[str, object], targets: Iterable[str]) -> Iterator
                 yield target, Atom(leaf, words)
 
 
+@lru_cache(_MOST_NAMES)
 def words_of(argument: str) -> tuple[str, ...]:
     """The words of an argument's own name."""
     return tuple(word.lower() for word in _WORD.findall(argument.rpartition(".")[2]))

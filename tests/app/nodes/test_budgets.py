@@ -10,7 +10,7 @@ from tests.agents.test_node import ASSISTANT, put
 from tests.agents.test_spending import Paid, ask, node, thinks
 
 from openfang.core.errors import GuardTripped
-from openfang.core.trace import Told, new_chain, tightened
+from openfang.core.trace import Told, read_chain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ async def test_what_another_node_left_of_the_money_holds_here(tmp_path: Path) ->
     model = Paid(calls=5)
     async with node(tmp_path) as (app, agents):
         thinks(app, agents, "assistant", model)
-        told = tightened(new_chain(), Told(usd=0.3))
+        told = read_chain(told=Told(usd=0.3))
         arrived = app.parts.hops.arrive(told, app.caller)
         call = app.make("agent:assistant", {"message": "how late is it?"})
         stopped = await app.invoke(replace(call, chain=arrived.chain))

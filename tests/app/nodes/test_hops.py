@@ -19,7 +19,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Tool
-from openfang.core.trace import Chain, Told, joined, new_chain, read_chain, tightened
+from openfang.core.trace import Chain, Told, joined, new_chain, read_chain
 from openfang.guard.recursion import ChainLimits, Chains
 from openfang.protocols.hops.token import sealed
 from openfang.protocols.hops.words import ANSWER, ASKS, CHAIN, read_told, words_of
@@ -271,7 +271,7 @@ def test_no_foreign_chain_ever_loosens_anything(
 def test_a_chain_without_a_signature_can_be_as_tight_as_it_likes() -> None:
     a, _ = pair()
     told = Told(depth=4, ancestors=("x",), seconds=2.0, calls=3, usd=0.5, labels=Labels.SECRET)
-    arrived = a.hops.arrive(tightened(new_chain(), told), Caller(id="key:peer"))
+    arrived = a.hops.arrive(read_chain(told=told), Caller(id="key:peer"))
     assert (arrived.chain.depth, arrived.chain.ancestors) == (4, ("x",))
     assert arrived.chain.deadline == a.clock.seconds + 2
     assert a.hops.chains.left(arrived.chain) == (3, 0.5)
@@ -286,7 +286,7 @@ def test_a_longer_list_of_who_waits_hides_nobody_of_a_shorter_one() -> None:
     for told in ([signed, longer], [longer, signed]):
         chain = new_chain()
         for one in told:
-            chain = tightened(chain, one)
+            chain = joined(chain, read_chain(told=one))
         arrived = b.hops.arrive(chain, Caller(id="key:peer"))
         assert set(arrived.chain.ancestors) == {"agent:x@a", "a2a:b@a", "p", "q", "r"}
         assert arrived.chain.depth == 6

@@ -10,7 +10,7 @@ from openfang.app.nodes.judging import Judge, answer_of
 from openfang.app.nodes.owed import Owed
 from openfang.core.ids import random_hex
 from openfang.core.labels import Labels
-from openfang.core.purse import Purse, least
+from openfang.core.purse import Purse
 from openfang.core.trace import Chain, at_home, both_known
 from openfang.core.values import value
 from openfang.guard.away import Away, Departed
@@ -122,33 +122,43 @@ class NodeHops:
 
     def arrive(self, chain: Chain, caller: Caller) -> Arrived:
         """Go on with a chain as far as it is believed, and never with less than we know of it."""
-        judge = Judge(self, caller)
-        judged = [self._judged(judge, claim) for claim in chain.claims]
+        judged = self._judged(chain, caller)
         signed = next((one for one in judged if one.node), None)
         live = self._live(chain, caller, trusted=signed is not None)
         depth, ancestors = _path(chain, judged, live, self.node)
         labels = _labels(judged, live)
         if signed is None and depth > 1:
             labels |= Labels.UNTRUSTED_AGENT
-        ends = [one.ends for one in judged] + [live.chain.deadline if live else None]
-        usual = self.clock.monotonic() + self.seconds
+        ours = live.chain if live and not chain.shared else chain
         gone_on = Chain(
-            trace_id=live.chain.trace_id if live and not chain.shared else chain.trace_id,
+            trace_id=ours.trace_id,
             span_id=chain.span_id,
             depth=depth,
             ancestors=ancestors,
-            deadline=least(*ends, usual),
-            starry_id=live.chain.starry_id if live and not chain.shared else chain.starry_id,
+            deadline=self._deadline(judged, live),
+            starry_id=ours.starry_id,
             shared=chain.shared or live is not None,
             counted=signed.asks if signed else live.chain.key if live else "",
             purse=_purse(judged, None if signed else live),
         )
         return Arrived(chain=gone_on, labels=labels, peer=self._peer(signed, caller, depth))
 
-    def _judged(self, judge: Judge, claim: Claim) -> Judged:
-        if claim.judged is None:
-            claim.judged = judge.judged(claim.told)
-        return claim.judged
+    def _judged(self, chain: Chain, caller: Caller) -> list[Judged]:
+        judged: list[Judged] = []
+        for claim in chain.claims:
+            if claim.judged is None:
+                claim.judged = Judge(self, caller).judged(claim.told)
+            judged.append(claim.judged)
+        return judged
+
+    def _deadline(self, judged: list[Judged], live: Departed | None) -> float:
+        """The first of all ends that anybody knows of, and of the usual one."""
+        ends = self.clock.monotonic() + self.seconds
+        for one in judged:
+            if one.ends is not None and one.ends < ends:
+                ends = one.ends
+        known = live.chain.deadline if live else None
+        return ends if known is None else min(ends, known)
 
     def _live(self, chain: Chain, caller: Caller, *, trusted: bool) -> Departed | None:
         """Find the call of ours that somebody works on who does not say so.
@@ -257,10 +267,11 @@ def _path(
     chain: Chain, judged: list[Judged], live: Departed | None, node: str
 ) -> tuple[int, tuple[str, ...]]:
     """Say how deep it is and who waits: all that anybody knows of."""
-    ancestors = at_home(chain.ancestors, node)
+    ancestors, depth = at_home(chain.ancestors, node), chain.depth
     for one in judged:
-        ancestors = both_known(ancestors, at_home(one.told.ancestors, node))
-    depth = max([chain.depth, *(one.told.depth for one in judged)])
+        if one.told.ancestors != chain.ancestors:
+            ancestors = both_known(ancestors, at_home(one.told.ancestors, node))
+        depth = max(depth, one.told.depth)
     if live is not None:
         ancestors = both_known(ancestors, live.chain.ancestors)
         depth = max(depth, live.chain.depth)

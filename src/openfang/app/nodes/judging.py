@@ -31,7 +31,7 @@ _log = logging.getLogger("openfang.nodes")
 _LONGEST_NONCE: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Judge:
     """Judges what one caller says."""
 

@@ -79,10 +79,11 @@ def _read_object(text: str) -> Told | None:
 def told_in(words: Mapping[str, Any]) -> Told:
     """Read an object; a member that makes no sense is as good as none."""
     ancestors = _names(words.get("ancestors"))
+    depth = _number(words.get("depth"))
     left = _number(words.get("left_ms"))
     calls = _number(words.get("calls"))
     return Told(
-        depth=max(1, len(ancestors) + 1, int(min(_number(words.get("depth")) or 1, _DEEPEST))),
+        depth=max(len(ancestors) + 1, int(min(depth or 1, _DEEPEST))),
         ancestors=ancestors,
         seconds=None if left is None else left / _MILLISECONDS,
         calls=None if calls is None else int(min(calls, _MOST)),
@@ -100,6 +101,6 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _number(value: object) -> float | None:
     """Read a number that counts something: libraries write whole ones as they like."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
+    if type(value) is int or type(value) is float:  # and no bool
+        return value if 0 <= value < math.inf else None
+    return None
