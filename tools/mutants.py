@@ -137,14 +137,23 @@ def report(part: Part, found: Sequence[tuple[Mutant, int]]) -> bool:
     return rate >= BAR
 
 
+def part_named(name: str) -> Part:
+    """Read the name of a part; an empty list of them could not be told from a wrong one."""
+    if name not in PARTS:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(PARTS)}")
+    return PARTS[name]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS], metavar="PACKAGE")
+    parser.add_argument(
+        "parts", nargs="*", type=part_named, metavar="PACKAGE", help=", ".join(PARTS)
+    )
     parser.add_argument("--sample", type=int, default=0, help="so many of each package; 0 is all")
     parser.add_argument("--seed", type=int, default=1, help="which ones a sample takes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    parts = [PARTS[name] for name in arguments.parts or PARTS]
+    parts = arguments.parts or [*PARTS.values()]
     sys.path.insert(0, str(SOURCE))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
