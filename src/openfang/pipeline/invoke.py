@@ -29,9 +29,9 @@ from openfang.pipeline.execute import Executor, broke
 from openfang.pipeline.logged import LoggedCalls
 from openfang.pipeline.progress import Passing
 from openfang.pipeline.shape import look
+from openfang.pipeline.trail import Trail
 from openfang.pipeline.verdicts import refused_or_asked, subject_of
 from openfang.policy.context import check_bound
-from openfang.policy.engine import Decided
 from openfang.safety.schemas import Validator, compile_schema
 from openfang.safety.sizes import check_arguments
 
@@ -54,34 +54,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-_NO_VERDICTS = Decided(())
 _OUTCOMES: dict[type[CallFailed], Outcome] = {
     CallTimedOut: Outcome.TIMEOUT,
     CallCancelled: Outcome.CANCELLED,
 }
-
-
-@dataclass(slots=True)
-class _Trail:
-    """What is known of a call so far: enough to record it wherever it stops."""
-
-    call: Call
-    tool: Tool | None = None
-    entered: bool = False
-    ran: bool = False
-    canonical: bytes = b"{}"
-    loop_key: bytes | None = None
-    warning: str = ""
-    labels: Labels = Labels.NONE
-    held: Labels = Labels.NONE
-    decided: Decided = _NO_VERDICTS
-    context: str = ""
-    weight: int = 0
-
-    @property
-    def large(self) -> bool:
-        """Whether to look at the result would hold everybody up."""
-        return self.weight > _LARGE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,7 +83,7 @@ class Pipeline:
 
     async def invoke(self, call: Call) -> Result:
         """Take one call through every step; the first refusal ends it."""
-        trail = _Trail(self._told(call), labels=call.labels)
+        trail = Trail(self._told(call), labels=call.labels)
         CURRENT_TRACE.set(call.chain.trace_id)
         try:
             return await self._run(trail, await self._admitted_or_refused(trail))
@@ -117,7 +93,7 @@ class Pipeline:
         finally:
             self._leave(trail)
 
-    async def _admitted_or_refused(self, trail: _Trail) -> Admitted:
+    async def _admitted_or_refused(self, trail: Trail) -> Admitted:
         try:
             return await self._admit(trail)
         except AuditUnavailable:
@@ -136,7 +112,7 @@ class Pipeline:
             return call
         return replace(call, context=replace(call.context, task_id=clean))
 
-    def _leave(self, trail: _Trail) -> None:
+    def _leave(self, trail: Trail) -> None:
         """Count the call out; one that never ran has proved nothing to its source's breaker."""
         if trail.tool is None or not trail.entered:
             return
@@ -144,7 +120,7 @@ class Pipeline:
             self.guards.abandoned(trail.tool, self.clock.monotonic())
         self.guards.leave(trail.call)
 
-    async def _admit(self, trail: _Trail) -> Admitted:
+    async def _admit(self, trail: Trail) -> Admitted:
         """Resolve, guard, check, gate, follow the flow, ask: in this order."""
         call = trail.call
         tool = trail.tool = self.catalog.find(call.caller, call.tool)
@@ -170,7 +146,7 @@ class Pipeline:
         return self._admitted(trail.tool, trail.call, trail.labels)
 
     async def _ask(
-        self, trail: _Trail, tool: Tool, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
+        self, trail: Trail, tool: Tool, asked: Sequence[Verdict], verdicts: Sequence[Verdict]
     ) -> None:
         """Find a person's yes to exactly this call, and look again: the wait may have been long.
 
@@ -192,7 +168,7 @@ class Pipeline:
         await self.approvals.spend(question, call)
         trail.call = replace(call, chain=call.chain.later(self.clock.monotonic() - began))
 
-    def _found_again(self, trail: _Trail, tool: Tool) -> Tool:
+    def _found_again(self, trail: Trail, tool: Tool) -> Tool:
         """Find the tool as it is now: it may be gone, held back, or take something else."""
         found = trail.tool = self.catalog.find(trail.call.caller, tool.id)
         self.validator(found).check(trail.call.arguments, size=len(trail.canonical))
@@ -228,7 +204,7 @@ class Pipeline:
             left = min(left, own)
         return min(self.tool_seconds if tool.timeout is None else tool.timeout, left)
 
-    async def _run(self, trail: _Trail, admitted: Admitted) -> Result:
+    async def _run(self, trail: Trail, admitted: Admitted) -> Result:
         """Record, execute, shape, record: an ending even when the caller has gone."""
         call = trail.call
         context = self._context(trail)
@@ -268,7 +244,7 @@ class Pipeline:
             receipt=_receipt(first, last),
         )
 
-    async def _shaped(self, trail: _Trail, admitted: Admitted, result: Result) -> Shaped:
+    async def _shaped(self, trail: Trail, admitted: Admitted, result: Result) -> Shaped:
         """Cap, redact and label; what cannot be written as JSON is the tool's failure."""
         try:
             looked = look(result)
@@ -281,11 +257,11 @@ class Pipeline:
         except (TypeError, ValueError) as error:
             raise broke(admitted.tool, error) from error
 
-    def _arguments(self, trail: _Trail) -> str:
+    def _arguments(self, trail: Trail) -> str:
         text = trail.canonical.decode()
         return text if len(text) < _SHORTEST_SECRET else self.audit.redact(text)
 
-    def _warned(self, trail: _Trail, key: bytes, result: Result, seen: bytes) -> Result:
+    def _warned(self, trail: Trail, key: bytes, result: Result, seen: bytes) -> Result:
         """Tell the loop guard what came back; its warning becomes part of the result."""
         verdict = self.guards.loops.after(trail.call.run_id, key, seen)
         warning = verdict.text if isinstance(verdict, Warn) else trail.warning
@@ -295,7 +271,7 @@ class Pipeline:
 
     async def _finish(
         self,
-        trail: _Trail,
+        trail: Trail,
         began: float,
         result: Result | None,
         *,
@@ -316,18 +292,18 @@ class Pipeline:
         self._observe(trail, ending)
         return last
 
-    async def _evidence(self, trail: _Trail, result: Result | None) -> dict[str, Any] | None:
+    async def _evidence(self, trail: Trail, result: Result | None) -> dict[str, Any] | None:
         if not trail.large:
             return evidence(trail.tool, trail.canonical, result)
         with anyio.CancelScope(shield=True):  # an ending even when the caller has gone
             return await to_thread.run_sync(evidence, trail.tool, trail.canonical, result)
 
-    def _observe(self, trail: _Trail, ending: records.Ending) -> None:
+    def _observe(self, trail: Trail, ending: records.Ending) -> None:
         if trail.tool is not None:
             for observer in self.observers:
                 observer.ended(trail.call, trail.tool, ending.outcome, ending.duration_us / 1e6)
 
-    async def _record_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
+    async def _record_refusal(self, trail: Trail, refusal: CallRefused) -> None:
         """A refusal is on record before the caller hears of it."""
         refusal.message = self.shaper.redactor.text(refusal.message).text
         context = self._context(trail)
@@ -340,20 +316,20 @@ class Pipeline:
             await self.audit.refused(written)
         self._tell_refusal(trail, refusal)
 
-    def _refusal(self, trail: _Trail, context: str, refusal: CallRefused) -> Line:
-        return records.refusal(trail.call, context, refusal, _given(trail), self.audit.redact)
+    def _refusal(self, trail: Trail, context: str, refusal: CallRefused) -> Line:
+        return records.refusal(trail.call, context, refusal, trail.given, self.audit.redact)
 
-    def _tell_refusal(self, trail: _Trail, refusal: CallRefused) -> None:
+    def _tell_refusal(self, trail: Trail, refusal: CallRefused) -> None:
         for observer in self.observers:
             observer.refused(trail.call, trail.tool, refusal)
 
-    def _context(self, trail: _Trail) -> str:
+    def _context(self, trail: Trail) -> str:
         """One context for all records of a call; what a peer put into it is redacted."""
         if not trail.context:
             call = trail.call
             context = records.context_of(call, trail.tool, self.audit.process.id)
             text = orjson.dumps(context).decode()
-            trail.context = text if _is_ours(trail) else self.audit.redact(text)
+            trail.context = text if trail.ours else self.audit.redact(text)
         return trail.context
 
     def validator(self, tool: Tool) -> Validator:
@@ -366,32 +342,15 @@ class Pipeline:
 
 _SHORTEST_SECRET = 12
 _LONGEST_TASK = 200
-_LONGEST_KEPT = 16_384
-_LARGE = 1_000_000
 
 
-async def _aside(trail: _Trail, work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
+async def _aside(trail: Trail, work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
     """Do it; on what is large in a thread, or the loop would stand still meanwhile."""
     return await to_thread.run_sync(work, *given) if trail.large else work(*given)
 
 
-def _given(trail: _Trail) -> records.Given:
-    """Keep what the gates refused, if it is short: a draft of rules can be held against it."""
-    kept = trail.decided.verdicts and len(trail.canonical) <= _LONGEST_KEPT
-    kept = kept and not trail.labels & Labels.SECRET
-    return records.Given(trail.labels, trail.canonical if kept else b"")
-
-
 def _receipt(first: int, last: Head) -> Receipt:
     return Receipt(start=first, end=last.seq, hash=last.hash.hex())
-
-
-def _is_ours(trail: _Trail) -> bool:
-    """Whether nothing in a call's context was written by somebody else."""
-    call = trail.call
-    chain, context = call.chain, call.context
-    told = call.run or chain.starry_id or chain.ancestors or context.spec_hash or context.excess
-    return trail.tool is not None and not told
 
 
 def _outcome_of(error: BaseException | None) -> Outcome:

@@ -1,0 +1,55 @@
+"""What is known of a call so far: enough to record it wherever it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from openfang.core.labels import Labels
+from openfang.pipeline import records
+from openfang.policy.engine import Decided
+
+if TYPE_CHECKING:
+    from openfang.core.calls import Call
+    from openfang.core.tools import Tool
+
+_NO_VERDICTS: Final = Decided(())
+_LONGEST_KEPT: Final = 16_384
+_LARGE: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class Trail:
+    """One call on its way. `held` is what its run carried before, `labels` what it carries now."""
+
+    call: Call
+    tool: Tool | None = None
+    entered: bool = False
+    ran: bool = False
+    canonical: bytes = b"{}"
+    loop_key: bytes | None = None
+    warning: str = ""
+    labels: Labels = Labels.NONE
+    held: Labels = Labels.NONE
+    decided: Decided = _NO_VERDICTS
+    context: str = ""
+    weight: int = 0
+
+    @property
+    def large(self) -> bool:
+        """Whether to look at the result would hold everybody up."""
+        return self.weight > _LARGE
+
+    @property
+    def ours(self) -> bool:
+        """Whether nothing in the call's context was written by somebody else."""
+        chain, context = self.call.chain, self.call.context
+        told = chain.starry_id or chain.ancestors or context.spec_hash or context.excess
+        return self.tool is not None and not (self.call.run or told)
+
+    @property
+    def given(self) -> records.Given:
+        """Keep what the gates refused, if it is short: a draft of rules can be held against it."""
+        kept = self.decided.verdicts and len(self.canonical) <= _LONGEST_KEPT
+        kept = kept and not self.labels & Labels.SECRET
+        return records.Given(self.labels, self.canonical if kept else b"")
