@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -107,6 +108,26 @@ def test_the_doctor_says_which_models_have_no_key_or_no_address(fresh: Cli) -> N
         ("ok", "each has an address, and a key where it needs one"),
     ]
     assert "sk-a-key" not in keyed.out
+
+
+@pytest.mark.requirement("C8.4", "C11.3")
+def test_the_doctor_says_what_is_held_back_and_which_peers_have_no_key(fresh: Cli) -> None:
+    assert fresh("keys", "create", "known").code == 0
+    fresh.configure(
+        "".join(
+            f'[[mcp_servers]]\nname = "{name}"\nenabled = false\ncomes_as = "{key}"\n'
+            f'transport = {{ type = "http", url = "https://{name}.example" }}\n'
+            for name, key in (("near", "known"), ("far", "unknown"))
+        )
+    )
+    with closing(sqlite3.connect(fresh.home / "openfang.db")) as database, database:
+        columns = "tool, digest, definition, first_seen, accepted"
+        values = "'mcp:near:read', '00', '{}', 1, 0"
+        database.execute(f"INSERT INTO pins ({columns}) VALUES ({values})")  # noqa: S608 - ours
+    found = {one["check"]: one for one in fresh("doctor", "--json").json}
+    assert "mcp:near:read" in found["definitions"]["text"]
+    assert "openfang servers accept" in found["definitions"]["fix"]
+    assert found["peers"]["text"] == "there is no such key: far comes as unknown"
 
 
 def _models(checks: list[dict[str, str]]) -> list[tuple[str, str]]:

@@ -57,3 +57,10 @@ def wal_bytes(database: Path) -> int:
         return database.with_name(f"{database.name}-wal").stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def held_back(database: Database) -> list[str]:
+    """Name the definitions that were held back at first sight, and that nobody has accepted."""
+    return [
+        row[0] for row in database.read("SELECT tool FROM pins WHERE accepted = 0 ORDER BY tool")
+    ]

@@ -87,7 +87,7 @@ class Hook:
             return await self._settle(timer, question, hook, posted.reason, sent=False)
         wait = max(wait_before(timer.tries, _CHANCE), posted.wait)
         what = (question.id, _host(hook), posted.reason, wait)
-        _log.info("%s was not taken by %s: %s; it is sent again in %.0f s", *what)
+        _log.warning("%s was not taken by %s: %s; it is sent again in %.0f s", *what)
         return Again(wait, timer.tries + 1)
 
     def _post(self, hook: Webhook) -> Post:

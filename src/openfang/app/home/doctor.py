@@ -11,6 +11,7 @@ from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
 from openfang.app.home.thinking import of_models
+from openfang.app.home.trusting import held, peers
 from openfang.config.load import check, load
 from openfang.core.errors import OpenFangError
 from openfang.host import machine
@@ -120,6 +121,8 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         lambda: _schema(database),
         lambda: _clock(database, now),
         lambda: _leftovers(database, home),
+        lambda: held(database),
+        lambda: peers(database, config),
         *((lambda: _anchored(database, config, now),) if config.audit.anchor else ()),
     )
     try:
