@@ -33,13 +33,14 @@ from bench import (
     rules,
     schedules,
     serving,
+    telemetry,
     trust,
 )
 
 PARTS = (
     *("path", "flows", "log", "mcp", "agents", "models", "code", "planner", "memory"),
     *("schedules", "rules", "trust", "approvals", "definitions"),
-    *("daemon", "serving", "a2a", "chains", "openai", "cli"),
+    *("daemon", "serving", "telemetry", "a2a", "chains", "openai", "cli"),
 )
 
 
@@ -61,6 +62,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "approvals": approvals,
         "daemon": daemon,
         "serving": serving,
+        "telemetry": telemetry,
         "a2a": a2a,
         "chains": chains,
         "openai": completions,

@@ -109,7 +109,7 @@ async def _calls(target: Target, count: int, path: str) -> None:
     writer.close()
 
 
-async def _round(target: Target, callers: int, path: str) -> tuple[float, float]:
+async def round_of(target: Target, callers: int, path: str) -> tuple[float, float]:
     """Microseconds of CPU for each call, and calls for each second of its CPU."""
     before, began = target.cpu, time.perf_counter()
     async with anyio.create_task_group() as tasks:
@@ -171,8 +171,8 @@ async def figures(folder: Path) -> list[Figure]:
         for callers, goal in ((50, 300), (1, 400)):
             costs, baselines = list[float](), list[float]()
             for _ in range(ROUNDS):
-                cost, rate = await _round(target, callers, "/api/tools/system_time/call")
-                baseline, _ = await _round(bare, callers, "/echo")
+                cost, rate = await round_of(target, callers, "/api/tools/system_time/call")
+                baseline, _ = await round_of(bare, callers, "/echo")
                 costs.append(cost)
                 baselines.append(baseline)
                 best = max(best, rate)

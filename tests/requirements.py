@@ -721,7 +721,6 @@ REQUIREMENTS = (
     Requirement(
         "C14.3",
         "Prometheus `/metrics`; OpenTelemetry traces and metrics by the GenAI and MCP conventions.",
-        open="OpenTelemetry",
     ),
     Requirement(
         "C15.1",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +28,6 @@ from openfang.testing import TableSource, open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from prometheus_client import Metric
 
@@ -32,6 +35,7 @@ pytestmark = pytest.mark.requirement("C14.3")
 
 CALL = Call(tool="x", caller=Caller(id="tests"), arguments={}, edge="test")
 PARSE = "text_string_to_metric_families"
+DASHBOARD = "docs/examples/grafana/openfang.json"
 OPENMETRICS = "application/openmetrics-text"
 # What a Prometheus 2 sends.
 PROMETHEUS = (
@@ -301,3 +305,27 @@ def test_a_start_does_not_pay_for_the_library_that_writes_the_formats() -> None:
     code = "import sys, openfang.app.metrics.telemetry; print('prometheus_client' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+def test_the_dashboard_asks_for_what_is_there_and_names_no_data_source_of_ours() -> None:
+    dashboard = json.loads((Path(__file__).parents[2] / DASHBOARD).read_text())
+    shown = {family.name for family in text_string_to_metric_families(_everything())}
+    asked = [one["expr"] for panel in dashboard["panels"] for one in panel["targets"]]
+    names = {name for expr in asked for name in re.findall(r"\b(?:openfang|process)_\w+", expr)}
+    plain = {re.sub("_(total|bucket)$", "", name) for name in names}
+    assert plain - shown == set()
+    assert len(asked) >= 15
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
+    sources = {panel["datasource"]["uid"] for panel in dashboard["panels"]}
+    assert sources == {"${datasource}"}
+
+
+def _everything() -> str:
+    readings = {field.name: (lambda: 1.0) for field in fields(Readings)}
+    telemetry = Telemetry(Readings(**readings))
+    telemetry.ended(CALL, tool("x"), Outcome.OK, 0.1)
+    telemetry.turned_away("rule")
+    telemetry.answered("/api", 200)
+    telemetry.reloaded(success=True, at=1.0)
+    return written(telemetry.snapshot(), "")[0].decode()

@@ -20,6 +20,7 @@ OFFERING = "tests/app/offering/"
 TRIGGERS = "tests/app/schedules/test_triggers.py::"
 SCHEDULES = "tests/app/schedules/test_schedules.py::"
 ANCHOR = "tests/app/test_anchor.py::"
+TRACING = "tests/app/test_tracing.py::"
 OAUTH = "tests/sources/mcp/test_oauth.py::"
 
 MODELS = "tests/agents/models/test_providers.py::"
@@ -192,6 +193,13 @@ BEHAVIOUR: dict[str, str] = {
     "audit.anchor.url": f"{ANCHOR}test_every_checkpoint_reaches_the_address_outside",
     "audit.anchor.secret": f"{ANCHOR}test_what_is_sent_is_signed_with_the_secret_that_is_shared",
     "audit.anchor.allow_private": f"{ANCHOR}test_a_private_address_is_an_anchor_only_if_it_is_said",
+    "telemetry.endpoint": f"{TRACING}test_a_collector_that_is_named_later_is_told_from_then_on",
+    "telemetry.headers": f"{TRACING}test_what_is_counted_is_sent_with_the_headers_that_are_configured",
+    "telemetry.traces": f"{TRACING}test_what_is_counted_is_sent_with_the_headers_that_are_configured",
+    "telemetry.metrics": f"{TRACING}test_a_collector_that_is_named_later_is_told_from_then_on",
+    "telemetry.sample": f"{TRACING}test_a_sample_takes_whole_traces_and_always_the_same_ones",
+    "telemetry.interval_secs": f"{TRACING}test_a_call_is_one_span_between_the_peer_and_the_upstream",
+    "telemetry.allow_private": f"{TRACING}test_a_private_address_is_a_collector_only_if_it_is_said",
     "audit.jsonl": f"{SETTINGS}test_jsonl_gets_every_record_as_a_line",
     "audit.stdout": f"{SETTINGS}test_stdout_gets_every_record",
     "approvals.timeout_secs": f"{SETTINGS}test_a_question_is_open_for_as_long_as_the_timeout_says",

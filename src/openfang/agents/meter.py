@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import orjson
 
-from openfang.core.agents import Spent
+from openfang.core.agents import Asked, Spent, Usage
 from openfang.core.usage import NOTHING, Spending, of_model
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 
     from openfang.core.agents import Model, Prompt, Said
     from openfang.core.tools import Tool
@@ -47,6 +48,7 @@ class Metered:
 
     model: Model
     meter: Meter
+    asked: Callable[[Asked], None] | None = None
 
     @property
     def name(self) -> str:
@@ -56,11 +58,21 @@ class Metered:
     async def answer(self, prompt: Prompt) -> AsyncGenerator[Said]:
         """Let the model answer; what it was shown counts whether it does or not."""
         self.meter.count(Spending(schema_bytes=shown_bytes(prompt.tools)))
-        async with aclosing(self.model.answer(prompt)) as answer:
-            async for said in answer:
-                if isinstance(said, Spent):
-                    self.meter.count(of_model(said.usage))
-                yield said
+        began, usage, error = monotonic(), Usage(), ""
+        try:
+            async with aclosing(self.model.answer(prompt)) as answer:
+                async for said in answer:
+                    if isinstance(said, Spent):
+                        self.meter.count(of_model(said.usage))
+                        usage = said.usage
+                    yield said
+        except Exception as failure:
+            error = type(failure).__name__
+            raise
+        finally:
+            if self.asked is not None:
+                took = monotonic() - began
+                self.asked(Asked(model=self.name, seconds=took, usage=usage, error=error))
 
 
 def shown_bytes(tools: Iterable[Tool]) -> int:

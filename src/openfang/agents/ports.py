@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from openfang.agents.sessions import Interrupted
     from openfang.agents.spec import AgentSpec, Mind
-    from openfang.core.agents import Ended, Message, Model, Usage, Wish
+    from openfang.core.agents import Asked, Ended, Message, Model, Usage, Wish
     from openfang.core.budgets import Reached
     from openfang.core.calls import Admitted, Call, Caller, Statements
     from openfang.core.labels import Labels
@@ -174,7 +174,8 @@ class Budgets(Protocol):
 class Around:
     """What every agent is handed.
 
-    `hear` keeps what somebody trusted said: for whom, in which conversation, and what.
+    `hear` keeps what somebody trusted said: for whom, in which conversation, and what. `thought` is
+    told of each question to a model.
     """
 
     invoke: Invoke
@@ -194,3 +195,4 @@ class Around:
     ending: Callable[[], bool]
     hear: Callable[[str, str, str], None]
     handles: Handles
+    thought: Callable[[Chain, Asked], None]

@@ -131,7 +131,11 @@ class Turn:
         given = self.given
         mind = given.mind(mind)
         self._thinking = Run(
-            model=Metered(self.around.model(mind), self._meter),
+            model=Metered(
+                self.around.model(mind),
+                self._meter,
+                partial(self.around.thought, self.admitted.call.chain),
+            ),
             system=mind.system,
             history=[*self.opened.history, *self.turns],
             tools=lambda: given.beside(self._offered()),

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from openfang.app.timers import Timers
     from openfang.audit.broker import Broker
     from openfang.config.models import Config
+    from openfang.core.agents import Asked
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ids import Kind
     from openfang.core.ports import Clock, ToolSource
     from openfang.core.results import Result
+    from openfang.core.trace import Chain
     from openfang.core.usage import Spending
     from openfang.host.secrets import MasterKey, SecretStore
     from openfang.pipeline.catalog import Catalog
@@ -100,6 +102,7 @@ class Parts:
     events: Events = field(init=False)
     turned_away: Callable[[str], None] = _uncounted
     spent: Spending = NOTHING  # by agents, since the start of the process
+    models_told: Callable[[Chain, Asked], None] | None = None
 
     @property
     def reached_at(self) -> str:
@@ -116,6 +119,11 @@ class Parts:
     def invoke(self, call: Call) -> Awaitable[Result]:
         """Take a call through the one path."""
         return self.pipeline.invoke(call)
+
+    def thought(self, chain: Chain, asked: Asked) -> None:
+        """Tell of a question to a model, if somebody follows the calls."""
+        if self.models_told is not None:
+            self.models_told(chain, asked)
 
     def add(self, kind: Kind, source: ToolSource) -> None:
         """Take a source in: its tools are listed, and its calls reach it."""

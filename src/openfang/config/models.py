@@ -28,6 +28,7 @@ from openfang.config.peers import A2a, Node
 from openfang.config.rules import NO_RULES, Rules
 from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
+from openfang.config.telemetry import TelemetrySection
 from openfang.config.tools import Classify, Definitions, Results, Tools, Toolset, ToolsetName
 
 LAST_PORT = 65_535
@@ -107,6 +108,9 @@ class Config(Section):
     policy: Policy = Field(default=Policy(), description="How strictly the gates read.")
     plugins: Plugins = Field(default=Plugins(), description="The operator's own classes.")
     audit: Audit = Field(default=Audit(), description="The audit log.")
+    telemetry: TelemetrySection = Field(
+        default=TelemetrySection(), description="Where traces and metrics are sent."
+    )
     approvals: Approvals = Field(default=Approvals(), description="Questions to a person.")
     auth: Auth = Field(default=Auth(), description="Who may come in.")
     storage: Storage = Field(default=Storage(), description="Where state is kept.")

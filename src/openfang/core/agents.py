@@ -126,6 +126,16 @@ class Spent:
 Said: TypeAlias = Words | Wanted | Spent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One question to a model that is over: what it took, and what it failed with, if it did."""
+
+    model: str
+    seconds: float
+    usage: Usage
+    error: str = ""
+
+
 class Model(Protocol):
     """What an agent thinks with."""
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openfang.core.calls import Admitted, Call
-    from openfang.core.decisions import Decision
+    from openfang.core.decisions import Decision, Verdict
     from openfang.core.errors import CallRefused
     from openfang.core.events import AuditEvent
     from openfang.core.results import Outcome, Result
@@ -74,4 +74,29 @@ class Observer(Protocol):
 
     def refused(self, call: Call, tool: Tool | None, refusal: CallRefused) -> None:
         """A call was refused; the message of the refusal is free of secrets."""
+        ...
+
+
+class Tracer(Protocol):
+    """Somebody who tells of calls as spans. Must be quick, and never raise, as an observer."""
+
+    def began(self) -> int:
+        """A call enters now: what is returned is handed back when it is over."""
+        ...
+
+    def followed(
+        self, call: Call, tool: Tool, verdicts: Sequence[Verdict], began: int, outcome: Outcome
+    ) -> None:
+        """A call went through the gates, and ran."""
+        ...
+
+    def stopped(
+        self,
+        call: Call,
+        tool: Tool | None,
+        verdicts: Sequence[Verdict],
+        began: int,
+        refusal: CallRefused,
+    ) -> None:
+        """A call was refused on its way."""
         ...

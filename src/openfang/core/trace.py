@@ -70,7 +70,8 @@ class Claim:
 class Chain:
     """Trace, ancestors and depth of one call. The first call has depth 1.
 
-    `purse` is what whoever sent it left of its budgets. `counted` names the chain that it counts
+    `parent` is the span that this one was begun in, here or wherever it comes from. `purse` is what
+    whoever sent it left of its budgets. `counted` names the chain that it counts
     in, where that is another than it says. `claims` are what was said of it, judged further in.
     """
 
@@ -82,6 +83,7 @@ class Chain:
     starry_id: str | None = None
     shared: bool = False
     counted: str = ""
+    parent: str = ""
     purse: Purse | None = field(default=None, compare=False, repr=False)
     claims: tuple[Claim, ...] = field(default=(), compare=False, repr=False)
 
@@ -112,10 +114,17 @@ class Chain:
         return replace(
             self,
             span_id=random_hex(8),
+            parent=self.span_id,
             depth=self.depth + 1,
             ancestors=(*self.ancestors, ancestor),
             deadline=min(known) if known else None,
             shared=True,
+        )
+
+    def onward(self, ancestor: str) -> Chain:
+        """Take the hop to a peer: what it does is begun in the span of the call itself."""
+        return replace(
+            self, depth=self.depth + 1, ancestors=(*self.ancestors, ancestor), shared=True
         )
 
 
@@ -160,7 +169,7 @@ def read_chain(
     told: Told | None = None,
 ) -> Chain:
     """Continue what a peer sent: malformed starts a new chain, depth is never lowered."""
-    chance, trace_id = random_hex(24), _trace_in(traceparent) if traceparent else ""
+    chance, (trace_id, parent) = random_hex(24), _trace_in(traceparent) if traceparent else ("", "")
     starry = starry_id if starry_id and _VISIBLE.match(starry_id) else None
     if told is None and (depth > 1 or ancestors):
         told = Told(depth=depth, ancestors=ancestors)
@@ -172,15 +181,17 @@ def read_chain(
         ancestors=waiting,
         starry_id=starry,
         shared=bool(trace_id or starry or told),
+        parent=parent,
         claims=(Claim(told),) if told else (),
     )
 
 
-def _trace_in(traceparent: str) -> str:
+def _trace_in(traceparent: str) -> tuple[str, str]:
+    """Read the trace and the span that something was begun in; nothing, where it makes no sense."""
     match = _TRACEPARENT.match(traceparent.strip().lower())
     if not match or match[1] == _INVALID_VERSION:
-        return ""
-    return match[2] if int(match[2], 16) and int(match[3], 16) else ""
+        return "", ""
+    return (match[2], match[3]) if int(match[2], 16) and int(match[3], 16) else ("", "")
 
 
 def joined(chain: Chain, other: Chain) -> Chain:
@@ -191,6 +202,7 @@ def joined(chain: Chain, other: Chain) -> Chain:
     return replace(
         chain,
         trace_id=chain.trace_id if chain.shared else other.trace_id,
+        parent=chain.parent if chain.shared else other.parent,
         starry_id=chain.starry_id or other.starry_id,
         ancestors=ancestors,
         depth=max(chain.depth, other.depth, len(ancestors) + 1),

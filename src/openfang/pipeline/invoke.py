@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from openfang.audit.broker import Broker
     from openfang.core.decisions import Verdict
-    from openfang.core.ports import Clock, Observer
+    from openfang.core.ports import Clock, Observer, Tracer
     from openfang.core.tools import Tool
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.flow import Flow
@@ -77,6 +77,7 @@ class Pipeline:
     clock: Clock
     tool_seconds: float = 60.0
     observers: tuple[Observer, ...] = (LoggedCalls(),)
+    tracer: Tracer | None = None
     _validators: dict[str, tuple[object, Validator]] = field(
         init=False, default_factory=dict[str, tuple[object, Validator]]
     )
@@ -84,6 +85,8 @@ class Pipeline:
     async def invoke(self, call: Call) -> Result:
         """Take one call through every step; the first refusal ends it."""
         trail = Trail(self._told(call), labels=call.labels)
+        if self.tracer is not None:
+            trail.began = self.tracer.began()
         CURRENT_TRACE.set(call.chain.trace_id)
         try:
             return await self._run(trail, await self._admitted_or_refused(trail))
@@ -302,6 +305,9 @@ class Pipeline:
         if trail.tool is not None:
             for observer in self.observers:
                 observer.ended(trail.call, trail.tool, ending.outcome, ending.duration_us / 1e6)
+            if self.tracer is not None:
+                verdicts = trail.decided.verdicts
+                self.tracer.followed(trail.call, trail.tool, verdicts, trail.began, ending.outcome)
 
     async def _record_refusal(self, trail: Trail, refusal: CallRefused) -> None:
         """A refusal is on record before the caller hears of it."""
@@ -322,6 +328,9 @@ class Pipeline:
     def _tell_refusal(self, trail: Trail, refusal: CallRefused) -> None:
         for observer in self.observers:
             observer.refused(trail.call, trail.tool, refusal)
+        if self.tracer is not None:
+            verdicts = trail.decided.verdicts
+            self.tracer.stopped(trail.call, trail.tool, verdicts, trail.began, refusal)
 
     def _context(self, trail: Trail) -> str:
         """One context for all records of a call; what a peer put into it is redacted."""

@@ -34,6 +34,7 @@ class Trail:
     decided: Decided = _NO_VERDICTS
     context: str = ""
     weight: int = 0
+    began: int = 0
 
     @property
     def large(self) -> bool:

@@ -85,7 +85,7 @@ class Alone:
     def depart(self, admitted: Admitted, url: str = "") -> Hop:
         """Begin one."""
         del url
-        chain = admitted.call.chain.deeper(admitted.tool.id)
+        chain = admitted.call.chain.onward(admitted.tool.id)
         return PlainHop(chain, told_of(chain, "here", admitted.labels))
 
 

@@ -253,6 +253,7 @@ class Agents:
             ending=lambda: parts.ending,
             hear=parts.pipeline.flow.trusted.hear_in,
             handles=KeptResults(parts),
+            thought=parts.thought,
         )
 
     def _blob(self, call: Call, blob: str) -> bytes | None:

@@ -25,6 +25,7 @@ from openfang.app.schedules.watching import watch_schedules
 from openfang.app.servers.running import Servers
 from openfang.app.shelf import HomeShelf
 from openfang.app.spending import fold_now_and_then
+from openfang.app.tracing.watching import watch_telemetry
 from openfang.edges.a2a.edge import A2aEdge
 from openfang.edges.api.app import Api
 from openfang.edges.mcp.handler import Handler
@@ -110,6 +111,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(watch_schedules, parts),
         partial(watch_approvals, parts),
         partial(fold_now_and_then, parts),
+        partial(watch_telemetry, parts, telemetry),
     )
     return Served(
         app=Api(node, mounts=(mcp, a2a, openai)),

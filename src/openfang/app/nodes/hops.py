@@ -101,7 +101,7 @@ class NodeHops:
     def depart(self, admitted: Admitted, url: str = "") -> Hop:
         """Send a call on its way, and keep in mind that it is there."""
         call, tool, book = admitted.call, admitted.tool, self.book
-        chain = call.chain.deeper(tool.id)
+        chain = call.chain.onward(tool.id)
         place = tool.kind, tool.source
         node = book.reached.get(place) or (book.at(url) if url and book.nodes else None)
         who = book.comes.get(place) or (node.who if node else "")
@@ -139,6 +139,7 @@ class NodeHops:
             starry_id=ours.starry_id,
             shared=chain.shared or live is not None,
             counted=signed.asks if signed else live.chain.key if live else "",
+            parent=chain.parent,
             purse=_purse(judged, None if signed else live),
         )
         return Arrived(chain=gone_on, labels=labels, peer=self._peer(signed, caller, depth))

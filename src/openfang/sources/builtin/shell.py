@@ -150,7 +150,7 @@ class _Shell:
 
     def _environment(self, admitted: Admitted, folder: Path) -> Mapping[str, str]:
         """A clean environment, and the chain, so that a child's own calls count as deeper."""
-        chain = admitted.call.chain.deeper(admitted.tool.id)
+        chain = admitted.call.chain.onward(admitted.tool.id)
         sent = {
             "TRACEPARENT": chain.traceparent,
             "OPENFANG_CHAIN": ",".join(chain.ancestors),

@@ -1,0 +1,1 @@
+"""Calls as spans, and counts as metrics, for a collector that speaks OTLP."""
