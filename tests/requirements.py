@@ -745,7 +745,7 @@ REQUIREMENTS = (
         "C16.1",
         "Children (stdio MCP servers, extensions, skills, `shell_exec`, code agents) run "
         'sandboxed: `sandbox = "auto" | "required" | "off"`.',
-        open="extensions, skills and shell_exec",
+        open="extensions and skills",
     ),
     Requirement(
         "C16.2",
@@ -753,7 +753,7 @@ REQUIREMENTS = (
         "private `HOME` with a package cache, read-write on existing directories named in"
         " `args`, read-only on files named there and their folder; the others default to "
         "no network and their own workspace or folder.",
-        open="the defaults of extensions, skills and shell_exec",
+        open="the defaults of extensions and skills",
     ),
     Requirement(
         "C16.3",

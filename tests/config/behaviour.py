@@ -6,6 +6,7 @@ from __future__ import annotations
 LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
+SHELL = "tests/sources/test_shell.py::"
 BOARD = "tests/sources/test_board.py::"
 SEARCH = "tests/sources/test_search.py::"
 IMAGES = "tests/sources/test_images.py::"
@@ -238,6 +239,10 @@ BEHAVIOUR: dict[str, str] = {
     "tools.shell_exec.allow_shell": f"{BUILTIN}test_with_a_shell_allowed_it_is_one",
     "tools.shell_exec.programs": f"{BUILTIN}test_programs_that_are_not_listed_do_not_run",
     "tools.shell_exec.timeout_secs": f"{BUILTIN}test_the_operator_sets_time_and_variables",
+    "tools.shell_exec.sandbox": f"{SHELL}test_what_has_to_be_sandboxed_does_not_run_where_it_cannot_be",
+    "tools.shell_exec.network": f"{SHELL}test_with_a_network_it_reaches_what_the_caller_was_granted",
+    "tools.shell_exec.fs_read": f"{SHELL}test_the_operator_opens_paths_to_read_and_to_write",
+    "tools.shell_exec.fs_write": f"{SHELL}test_the_operator_opens_paths_to_read_and_to_write",
     "tools.shell_exec.env": f"{BUILTIN}test_the_operator_sets_time_and_variables",
     "tools.tasks.claim_secs": f"{BOARD}test_the_operator_says_how_long_a_claim_holds",
     "tools.files.max_bytes": f"{BUILTIN}test_sizes_are_limited_both_ways",

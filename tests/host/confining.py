@@ -77,7 +77,8 @@ class Ground:
             argv=argv,
             cwd=cwd or self.folder,
             search=self.search,
-            folder=self.folder,
+            home=self.folder / "home",
+            tmp=self.folder / "tmp",
             read=read,
             write=write,
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
@@ -14,6 +16,7 @@ from anyio import to_thread
 
 from openfang.core.errors import NotFound, SourceFailed
 from openfang.host.chatter import Chatter
+from openfang.host.command import Command
 from openfang.host.egress import open_egress, proxy_variables
 from openfang.host.household import Household, real
 from openfang.host.process import Launch, LaunchFailed
@@ -38,17 +41,23 @@ from openfang.safety.environment import DEFAULT_PATH
 from openfang.sources.mcp.spec import ServerSpec, Stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AsyncExitStack
+    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from openfang.agents.code.start import Start
     from openfang.host.egress import Egress
     from openfang.host.machine import Layer
-    from openfang.host.sandbox import Available, Network
+    from openfang.host.sandbox import Available, Confinement, Mode, Network
     from openfang.host.visits import Visit
 
 _log = logging.getLogger("openfang.mcp")
 _SOCKETS: Final = "egress-*.sock"
+
+
+@cache
+def _offered() -> Available:
+    """Try what this machine has, once."""
+    return available()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,12 @@ class Prepared:
         return active_layers(self.chosen, self.network, look_at(pid))
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    launch: Launch
+    network: Network
+
+
 @dataclass(slots=True)
 class Confiner:
     """Knows what this machine has to confine programs with, and whose home is to be hidden."""
@@ -80,41 +95,29 @@ class Confiner:
         if not isinstance(spec.reached, Stdio):
             return Prepared(spec=spec)
         stdio = await to_thread.run_sync(_found, spec.reached)
-        chosen = choose(stdio.sandbox, await self._available())
-        if isinstance(chosen, Bare):
-            self._tell(spec.name, chosen)
-            return Prepared(spec=replace(spec, reached=stdio), chosen=chosen)
-        egress = await self._egress(spec, stdio, chosen, stack)
-        launch = await to_thread.run_sync(self._launch, stdio, chosen, egress)
-        reached = replace(
-            stdio,
-            argv=launch.argv,
-            cwd=launch.cwd,
-            environment=launch.environment,
-            prepare=launch.prepare,
-        )
-        network = _network(egress)
-        return Prepared(spec=replace(spec, reached=reached), chosen=chosen, network=network)
+        chosen = await self._chosen(spec.name, stdio.sandbox)
+        held = await stack.enter_async_context(self._held(_of_server(spec.name, stdio), chosen))
+        reached = replace(stdio, launch=held.launch)
+        return Prepared(spec=replace(spec, reached=reached), chosen=chosen, network=held.network)
 
     async def program(self, start: Start) -> Launch:
         """Say how a code agent is really started: no network, and its workspace to write."""
-        chosen = await self._chosen(start)
         try:
-            return await to_thread.run_sync(self._program, start, chosen)
-        except OSError as error:
-            raise LaunchFailed(f"The folders of {start.agent} cannot be made: {error}") from error
-
-    async def _chosen(self, start: Start) -> Bubblewrap | Bare:
-        try:
-            chosen = choose(start.sandbox, await self._available())
+            chosen = await self._chosen(start.agent, start.sandbox)
         except SandboxMissing as error:
             raise SourceFailed(
                 f"The agent {start.agent} is a program, and is not started: {error.message}",
                 way_out='install bubblewrap; or, to run it bare, sandbox = "auto" in its manifest',
             ) from error
-        if isinstance(chosen, Bare):
-            self._tell(start.agent, chosen)
-        return chosen
+        command = _of_program(start, self.home / "children" / start.agent, chosen)
+        return await self._launched(command, chosen, None)
+
+    @asynccontextmanager
+    async def command(self, command: Command) -> AsyncGenerator[Launch]:
+        """Say how a program that runs once is really started, and hold what it needs meanwhile."""
+        chosen = await self._chosen(command.name, command.sandbox)
+        async with self._held(command, chosen) as held:
+            yield held.launch
 
     async def layers(self, start: Start, pid: int) -> tuple[str, ...]:
         """Name what holds a code agent's process."""
@@ -122,97 +125,88 @@ class Confiner:
         found = await to_thread.run_sync(lambda: active_layers(chosen, None, look_at(pid)))
         return tuple(layer.name for layer in found if layer.present)
 
-    async def _available(self) -> Available:
-        if self._found is None:
-            self._found = await to_thread.run_sync(available)
-        return self._found
-
-    def _program(self, start: Start, chosen: Bubblewrap | Bare) -> Launch:
-        own = self.home / "children" / start.agent
-        environment = _of_program(start, own)
-        start.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async def _chosen(self, name: str, mode: Mode) -> Bubblewrap | Bare:
+        chosen = choose(mode, await self._available())
         if isinstance(chosen, Bare):
-            # Who is not alone in a namespace is counted together with all that its user runs.
-            limits = replace(start.limits, processes=None)
-            return Launch(
-                argv=start.argv, cwd=start.workspace, environment=environment, limits=limits
-            )
-        wish = Wish(
-            argv=start.argv,
-            cwd=start.workspace,
-            search=environment["PATH"],
-            folder=own,
-            workspace=start.workspace,
-        )
-        household = Household.look(user=self.user, ours=self.home)
-        command, shown = confinement(wish, household, None)
-        own_mounts = [one for path in start.read for one in _both(path)]
-        own_mounts += _both(start.workspace, writable=True)
-        # What lies in a folder that is shown as a whole is shown with it.
-        others = (one for one in shown.mounts if not _lies_in(one, own_mounts))
-        environment["OPENFANG_PROCESSES"] = str(start.limits.processes or 0)
+            self._tell(name, chosen)
+        return chosen
+
+    async def _available(self) -> Available:
+        return self._found or await to_thread.run_sync(_offered)
+
+    @asynccontextmanager
+    async def _held(self, command: Command, chosen: Bubblewrap | Bare) -> AsyncGenerator[_Held]:
+        """Hold what a command needs as long as it runs: its way out."""
+        async with AsyncExitStack() as stack:
+            egress = None
+            if command.network and isinstance(chosen, Bubblewrap):
+                egress = await stack.enter_async_context(await _egress(command, chosen))
+            launch = await self._launched(command, chosen, egress)
+            yield _Held(launch, _network(egress))
+
+    async def _launched(
+        self, command: Command, chosen: Bubblewrap | Bare, egress: Egress | None
+    ) -> Launch:
+        try:
+            return await to_thread.run_sync(self._launch, command, chosen, egress)
+        except OSError as error:
+            raise LaunchFailed(f"The folders of {command.name} cannot be made: {error}") from error
+
+    def _launch(self, command: Command, chosen: Bubblewrap | Bare, egress: Egress | None) -> Launch:
+        for folder in (command.home, command.tmp, command.workspace or command.home):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         launch = Launch(
-            argv=command,
-            cwd=Path("/"),
-            environment=environment,
-            limits=replace(start.limits, processes=None),
+            argv=command.argv,
+            cwd=command.cwd,
+            environment=command.environment,
+            stdin=command.stdin,
+            timeout=command.timeout,
+            output_limit=command.output_limit,
+            limits=command.limits,
         )
-        return confined(launch, replace(shown, mounts=(*others, *own_mounts)), chosen)
+        if isinstance(chosen, Bare):
+            return launch
+        network = _network(egress)
+        household = Household.look(user=self.user, ours=self.home)
+        argv, shown = confinement(_wish(command), household, network)
+        proxied = proxy_variables(_rules(command)) if egress else dict[str, str]()
+        launch = replace(
+            launch,
+            argv=argv,
+            cwd=Path("/"),
+            environment={**command.environment, **proxied},
+            prepare=egress.prepare if egress and isinstance(network, Handed) else None,
+        )
+        return confined(launch, _with_own(shown, command), chosen)
 
     def _tell(self, server: str, bare: Bare) -> None:
         if server not in self._told:
             self._told.add(server)
             _log.warning("%s runs without a sandbox: %s", server, bare.reason)
 
-    async def _egress(
-        self, spec: ServerSpec, stdio: Stdio, chosen: Bubblewrap, stack: AsyncExitStack
-    ) -> Egress | None:
-        if not stdio.network:
-            return None
 
-        chatter = Chatter(lambda line: _log.warning("%s %s", spec.name, line))
-
-        def noted(visit: Visit) -> None:
-            if isinstance(visit, Refused):
-                chatter.feed(f"was kept from {visit.host}: {visit.rule}\n".encode(errors="replace"))
-
-        socket = None
-        if not chosen.makes_networks:
-            await to_thread.run_sync(sweep, stdio.cwd, _SOCKETS)
-            # Somebody else may start the same server meanwhile.
-            socket = stdio.cwd / _SOCKETS.replace("*", token_hex(8))
-        return await stack.enter_async_context(
-            open_egress(_rules(stdio), noted=noted, unix_socket=socket)
-        )
-
-    def _launch(self, stdio: Stdio, chosen: Bubblewrap, egress: Egress | None) -> Launch:
-        wish = Wish(
-            argv=stdio.argv,
-            cwd=stdio.cwd,
-            search=stdio.environment["PATH"],
-            folder=stdio.cwd,
-            read=stdio.read,
-            write=stdio.write,
-        )
-        network = _network(egress)
-        household = Household.look(user=self.user, ours=self.home)
-        command, limits = confinement(wish, household, network)
-        proxied = proxy_variables(_rules(stdio)) if egress else dict[str, str]()
-        launch = Launch(
-            argv=command,
-            cwd=Path("/"),
-            environment={**stdio.environment, **proxied},
-            prepare=egress.prepare if egress and isinstance(network, Handed) else None,
-        )
-        return confined(launch, limits, chosen)
+def _of_server(name: str, stdio: Stdio) -> Command:
+    """What an operator wrote into the arguments of a server is what it is for."""
+    return Command(
+        name=name,
+        argv=stdio.argv,
+        environment=stdio.environment,
+        cwd=stdio.cwd,
+        home=stdio.cwd / "home",
+        tmp=stdio.cwd / "tmp",
+        read=stdio.read,
+        write=stdio.write,
+        trusted=True,
+        sandbox=stdio.sandbox,
+        network=stdio.network,
+        allow_private=stdio.allow_private,
+    )
 
 
-def _of_program(start: Start, own: Path) -> dict[str, str]:
-    """The environment of a code agent: its Python, folders of its own, and little memory lost."""
+def _of_program(start: Start, own: Path, chosen: Bubblewrap | Bare) -> Command:
+    """A code agent: its Python, folders of its own, and little memory lost."""
     home, tmp = own / "home", own / "tmp"
-    for folder in (home, tmp):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {
+    environment = {
         "PATH": f"{Path(start.argv[0]).parent}{os.pathsep}{DEFAULT_PATH}",
         "HOME": str(home),
         "TMPDIR": str(tmp),
@@ -221,6 +215,45 @@ def _of_program(start: Start, own: Path) -> dict[str, str]:
         "MALLOC_ARENA_MAX": "2",
         "OPENFANG_CPU": str(start.cpu_seconds),
     }
+    if isinstance(chosen, Bubblewrap):
+        # Who is not alone in a namespace is counted together with all that its user runs.
+        environment["OPENFANG_PROCESSES"] = str(start.limits.processes or 0)
+    return Command(
+        name=start.agent,
+        argv=start.argv,
+        environment=environment,
+        cwd=start.workspace,
+        home=home,
+        tmp=tmp,
+        workspace=start.workspace,
+        own=start.read,
+        trusted=True,
+        limits=replace(start.limits, processes=None),
+    )
+
+
+def _wish(command: Command) -> Wish:
+    return Wish(
+        argv=command.argv,
+        cwd=command.cwd,
+        search=command.environment["PATH"],
+        home=command.home,
+        tmp=command.tmp,
+        trusted=command.trusted,
+        read=command.read,
+        write=command.write,
+        workspace=command.workspace,
+    )
+
+
+def _with_own(shown: Confinement, command: Command) -> Confinement:
+    """Show what is the child's own, wherever it lies: our home is hidden from all else."""
+    own = [one for path in command.own for one in _both(path)]
+    if command.workspace:
+        own += _both(command.workspace, writable=True)
+    # What lies in a folder that is shown as a whole is shown with it.
+    others = (one for one in shown.mounts if not _lies_in(one, own))
+    return replace(shown, mounts=(*others, *own))
 
 
 def _both(path: Path, *, writable: bool = False) -> Iterator[Mount]:
@@ -233,8 +266,24 @@ def _lies_in(mount: Mount, folders: Sequence[Mount]) -> bool:
     return any(within(mount.place, folder.place) for folder in folders)
 
 
-def _rules(stdio: Stdio) -> EgressRules:
-    return EgressRules(allow_private=stdio.allow_private)
+async def _egress(command: Command, chosen: Bubblewrap) -> AbstractAsyncContextManager[Egress]:
+    chatter = Chatter(lambda line: _log.warning("%s %s", command.name, line))
+
+    def noted(visit: Visit) -> None:
+        if isinstance(visit, Refused):
+            chatter.feed(f"was kept from {visit.host}: {visit.rule}\n".encode(errors="replace"))
+
+    socket = None
+    if not chosen.makes_networks:
+        folder = command.home.parent
+        await to_thread.run_sync(sweep, folder, _SOCKETS)
+        # Somebody else may start the same meanwhile.
+        socket = folder / _SOCKETS.replace("*", token_hex(8))
+    return open_egress(_rules(command), noted=noted, unix_socket=socket)
+
+
+def _rules(command: Command) -> EgressRules:
+    return EgressRules(allow_private=command.allow_private, allow_hosts=command.hosts)
 
 
 def _network(egress: Egress | None) -> Network:

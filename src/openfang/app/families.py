@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openfang.app.a2a.people import check_reached
@@ -35,8 +36,6 @@ from openfang.storage.memory import MemoryStore
 from openfang.storage.peers import PeerStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.config.tools import Image, Location
@@ -105,6 +104,10 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         allow_shell=tools.shell_exec.allow_shell,
         timeout=tools.shell_exec.timeout_secs,
         variables=tools.shell_exec.env,
+        sandbox=tools.shell_exec.sandbox,
+        network=tools.shell_exec.network,
+        read=tuple(map(Path, tools.shell_exec.fs_read)),
+        write=tuple(map(Path, tools.shell_exec.fs_write)),
     )
     board = BoardSettings(
         claim_secs=tools.tasks.claim_secs, reaches=reaches, now=parts.clock.time_ns
@@ -114,7 +117,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
         clock_tools(parts.clock.time_ns),
         file_tools(workspace, tools.files.max_bytes, carried),
         memory_tools(MemoryStore(parts.database), parts.writer, memory, parts.readers),
-        shell_tools(workspace, shell, carried),
+        shell_tools(workspace, shell, carried, parts.confined),
         web_tools(web),
         search_tools(_searching(parts), parts.clock.monotonic),
         image_tools(workspace, _image_limits(tools.image), see),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ from anyio import Lock
 from openfang.app.news import News
 from openfang.app.schedules.book import Book
 from openfang.app.schedules.triggers import Events
+from openfang.config.home import user_home
 from openfang.core.usage import NOTHING
 from openfang.safety.urls import without_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from anyio import CapacityLimiter
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from openfang.app.agents.later import Later
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
+    from openfang.app.confine import Confiner
     from openfang.app.home.paths import Home
     from openfang.app.nodes.hops import NodeHops
     from openfang.app.servers.running import Servers
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
     from openfang.core.trace import Chain
     from openfang.core.usage import Spending
+    from openfang.host.command import Command
+    from openfang.host.process import Launch
     from openfang.host.secrets import MasterKey, SecretStore
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.invoke import Pipeline
@@ -103,6 +109,16 @@ class Parts:
     turned_away: Callable[[str], None] = _uncounted
     spent: Spending = NOTHING  # by agents, since the start of the process
     models_told: Callable[[Chain, Asked], None] | None = None
+    confiner: Confiner | None = None
+
+    def confined(self, command: Command) -> AbstractAsyncContextManager[Launch]:
+        """Say how other people's programs are started here."""
+        if self.confiner is None:
+            # Sandbox and processes are a tenth of a command's start, and few commands need them.
+            from openfang.app.confine import Confiner  # noqa: PLC0415 - as above
+
+            self.confiner = Confiner(self.home.path, user_home(os.environ))
+        return self.confiner.command(command)
 
     @property
     def reached_at(self) -> str:

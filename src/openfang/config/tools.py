@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from openfang.config.fields import (
     DAY,
     Count,
+    FolderPath,
     Glob,
     Name,
     Scan,
@@ -24,6 +25,7 @@ from openfang.config.fields import (
 )
 
 TEN_MB = 10_000_000
+Sandbox = Literal["auto", "required", "off"]
 
 # None of these starts another program: `env`, `sort`, `split`, `diff`, `find`, `sed`, `awk` and
 # `xargs` can, so the operator has to name them.
@@ -174,6 +176,18 @@ class ShellExec(Section):
     )
     env: tuple[Variable, ...] = Field(
         default=(), description="Names of variables that are passed on; `PATH` always is."
+    )
+    sandbox: Sandbox = Field(default="auto", description="Whether the program runs sandboxed.")
+    network: bool = Field(
+        default=False,
+        description="Whether the sandboxed program reaches the guarded egress, and there what the "
+        "caller's `network` grants name.",
+    )
+    fs_read: tuple[FolderPath, ...] = Field(
+        default=(), description="Paths besides the workspace that the sandboxed program may read."
+    )
+    fs_write: tuple[FolderPath, ...] = Field(
+        default=(), description="Paths besides the workspace that the sandboxed program may write."
     )
 
 

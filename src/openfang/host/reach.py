@@ -34,14 +34,17 @@ _LONGEST_PATH: Final = 4096
 class Wish:
     """What is to run, and what the operator lets it see beyond the defaults.
 
-    `search` is the child's PATH, `folder` the child's own: its `home` and `tmp` are made in it.
-    `workspace` is one more that whoever starts it lets it write. All paths are whole.
+    `search` is the child's PATH; `home` and `tmp` are the child's own, and are made. `workspace` is
+    one more that whoever starts it lets it write. Arguments that are not `trusted` open nothing.
+    All paths are whole.
     """
 
     argv: tuple[str, ...]
     cwd: Path
     search: str
-    folder: Path
+    home: Path
+    tmp: Path
+    trusted: bool = True
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
     workspace: Path | None = None
@@ -54,7 +57,7 @@ def confinement(
     name = wish.argv[0] if wish.argv else ""
     program = find_program(name, cwd=wish.cwd, search=wish.search)
     mounts, found_links = system()
-    home, tmp = _private(wish.folder / "home"), _private(wish.folder / "tmp")
+    home, tmp = _private(wish.home), _private(wish.tmp)
     own = (home, tmp, *map(real, (*wish.write, *([wish.workspace] if wish.workspace else []))))
     named = list(_named(wish, replace(household, writable=own)))
     wary = replace(household, writable=(*own, *_writable(named)))
@@ -175,7 +178,7 @@ def _in_both_places(mount: Mount) -> Iterator[Mount]:
 
 def _paths(wish: Wish) -> Iterator[Path]:
     """Find existing files and folders in the arguments, also behind an option's `=`."""
-    for argument in wish.argv[1:]:
+    for argument in wish.argv[1:] if wish.trusted else ():
         for text in (argument, argument.partition("=")[2]):
             name = text.removeprefix("file://")
             if name and "\0" not in name and len(name) < _LONGEST_PATH:

@@ -8,14 +8,13 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
-
 from openfang.core.decisions import Deny
 from openfang.core.errors import PolicyViolation
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
 from openfang.core.tools import Effect, Risk, Sink
-from openfang.host.process import Finished, Launch, Limits, run
+from openfang.host.command import Command
+from openfang.host.process import Finished, Limits, run
 from openfang.policy.commands import command_granted
 from openfang.policy.grants import way_to_grant
 from openfang.safety.environment import child_environment
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.calls import Admitted, Call
+    from openfang.host.command import Confining
+    from openfang.host.sandbox import Mode
     from openfang.sources.builtin.carried import Carried
 
 _LONGEST_SHOWN = 200
@@ -61,21 +62,25 @@ _PROCESS = Limits(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellLimits:
-    """Which programs may run, and how far."""
+    """Which programs may run, and how far. `read` and `write` are paths besides the workspace."""
 
     programs: frozenset[str]
     allow_shell: bool = False
     timeout: float = 30.0
     variables: tuple[str, ...] = ()
+    sandbox: Mode = "auto"
+    network: bool = False
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
     output: int = 100_000
     process: Limits = _PROCESS
 
 
 def shell_tools(
-    workspace: Callable[[str], Path], limits: ShellLimits, carried: Carried
+    workspace: Callable[[str], Path], limits: ShellLimits, carried: Carried, confine: Confining
 ) -> Sequence[Builtin]:
     """The family of the shell; `workspace` finds the folder of a caller's space."""
-    family = _Shell(workspace, limits, carried)
+    family = _Shell(workspace, limits, carried, confine)
     return [Builtin(_EXEC, family.run, family.grant)]
 
 
@@ -84,24 +89,35 @@ class _Shell:
     workspace: Callable[[str], Path]
     limits: ShellLimits
     carried: Carried
+    confine: Confining
 
     async def run(self, admitted: Admitted) -> Result:
         arguments = admitted.call.arguments
         argv = self._argv(arguments["command"])
         folder = self.workspace(admitted.call.caller.space)
-        await to_thread.run_sync(lambda: folder.mkdir(mode=0o700, parents=True, exist_ok=True))
         wanted = arguments.get("timeout_seconds", self.limits.timeout)
-        launch = Launch(
+        command = Command(
+            name=_EXEC.name,
             argv=argv,
-            cwd=folder,
             environment=self._environment(admitted, folder),
+            cwd=folder,
+            home=folder,
+            tmp=folder,
+            workspace=folder,
+            read=self.limits.read,
+            write=self.limits.write,
+            sandbox=self.limits.sandbox,
+            network=self.limits.network,
+            hosts=admitted.call.caller.grants.network,
+            limits=self.limits.process,
             timeout=min(wanted, self.limits.timeout, admitted.timeout),
             output_limit=self.limits.output,
-            limits=self.limits.process,
         )
         # Nobody knows which files a program reads.
         labels = self.carried.by_any(folder)
-        return replace(_result(await run(launch), launch.timeout), labels=labels)
+        async with self.confine(command) as launch:
+            finished = await run(launch)
+        return replace(_result(finished, command.timeout), labels=labels)
 
     def grant(self, call: Call) -> Deny | None:
         """A grant covers a program by its name, or a command line by a pattern of its words."""

@@ -81,12 +81,11 @@ class Reach:
     async def _start(
         self, stack: AsyncExitStack, spec: ServerSpec, reached: Stdio, peer: Peer
     ) -> Connection:
-        launch = Launch(
+        launch = reached.launch or Launch(
             argv=reached.argv,
             cwd=reached.cwd,
             environment=reached.environment,
             limits=self._limits,
-            prepare=reached.prepare,
         )
 
         def complained(line: str) -> None:

@@ -9,13 +9,15 @@ from openfang.core.tools import Risk, Trust
 from openfang.registry.classify import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from openfang.host.process import Launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A program of this machine, or the sandbox that starts it; it knows `environment` alone."""
+    """A program of this machine; it knows `environment` alone. `launch` is how it is confined."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -25,7 +27,7 @@ class Stdio:
     allow_private: bool = False
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
-    prepare: Callable[[], None] | None = field(default=None, compare=False, repr=False)
+    launch: Launch | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
