@@ -1,0 +1,1 @@
+"""Extensions as parts of the running process."""
