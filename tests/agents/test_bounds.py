@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -9,7 +10,7 @@ import pytest
 from anyio import to_thread
 from tests.agents.test_node import node, put, say
 
-from openfang.agents.code.start import to_start
+from openfang.agents.code.start import recipe_of
 from openfang.agents.spec import AgentSpec, Program
 from openfang.app.confine import Confiner
 from openfang.core.agents import Ending
@@ -19,6 +20,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
+from openfang.host.children.start import to_start
 from openfang.host.sandbox import Missing
 from openfang.storage.state import put_blob
 from openfang.storage.writer import Unit
@@ -315,14 +317,14 @@ async def test_a_program_is_not_started_without_its_sandbox_unless_its_manifest_
     program = Program(file=file, sandbox=sandbox)
     spec = AgentSpec(name="a", does=program, workspace=tmp_path / "w")
     confiner = Confiner(tmp_path, tmp_path, Missing("bubblewrap is not installed"))
-    start = to_start(spec, program, file, None)
+    start = to_start(recipe_of(spec), file, None)
     if sandbox == "required":
         with pytest.raises(SourceFailed) as caught:
-            await confiner.program(start)
+            await confiner.program(start, AsyncExitStack())
         assert "bubblewrap is not installed" in caught.value.message
         assert 'sandbox = "auto" in its manifest' in caught.value.way_out
     else:
-        assert (await confiner.program(start)).argv == start.argv
+        assert (await confiner.program(start, AsyncExitStack())).argv == start.argv
         assert await confiner.layers(start, 1) == ()
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from openfang.agents.code.start import Start
+    from openfang.host.children.start import Start
     from openfang.host.egress import Egress
     from openfang.host.machine import Layer
     from openfang.host.sandbox import Available, Confinement, Mode, Network
@@ -100,17 +100,17 @@ class Confiner:
         reached = replace(stdio, launch=held.launch)
         return Prepared(spec=replace(spec, reached=reached), chosen=chosen, network=held.network)
 
-    async def program(self, start: Start) -> Launch:
-        """Say how a code agent is really started: no network, and its workspace to write."""
+    async def program(self, start: Start, stack: AsyncExitStack) -> Launch:
+        """Say how a warm child is really started; what it needs meanwhile is held by `stack`."""
         try:
-            chosen = await self._chosen(start.agent, start.sandbox)
+            chosen = await self._chosen(start.name, start.sandbox)
         except SandboxMissing as error:
             raise SourceFailed(
-                f"The agent {start.agent} is a program, and is not started: {error.message}",
+                f"{start.who} is a program, and is not started: {error.message}",
                 way_out='install bubblewrap; or, to run it bare, sandbox = "auto" in its manifest',
             ) from error
-        command = _of_program(start, self.home / "children" / start.agent, chosen)
-        return await self._launched(command, chosen, None)
+        command = _of_program(start, self.home / start.place, chosen)
+        return (await stack.enter_async_context(self._held(command, chosen))).launch
 
     @asynccontextmanager
     async def command(self, command: Command) -> AsyncGenerator[Launch]:
@@ -120,9 +120,10 @@ class Confiner:
             yield held.launch
 
     async def layers(self, start: Start, pid: int) -> tuple[str, ...]:
-        """Name what holds a code agent's process."""
+        """Name what holds a warm child."""
         chosen = choose(start.sandbox, await self._available())
-        found = await to_thread.run_sync(lambda: active_layers(chosen, None, look_at(pid)))
+        network = Handed() if start.network else None
+        found = await to_thread.run_sync(lambda: active_layers(chosen, network, look_at(pid)))
         return tuple(layer.name for layer in found if layer.present)
 
     async def _chosen(self, name: str, mode: Mode) -> Bubblewrap | Bare:
@@ -204,7 +205,7 @@ def _of_server(name: str, stdio: Stdio) -> Command:
 
 
 def _of_program(start: Start, own: Path, chosen: Bubblewrap | Bare) -> Command:
-    """A code agent: its Python, folders of its own, and little memory lost."""
+    """A warm child: its runtime, folders of its own, and little memory lost."""
     home, tmp = own / "home", own / "tmp"
     environment = {
         "PATH": f"{Path(start.argv[0]).parent}{os.pathsep}{DEFAULT_PATH}",
@@ -214,12 +215,13 @@ def _of_program(start: Start, own: Path, chosen: Bubblewrap | Bare) -> Command:
         # Each thread's own heap would reserve what it never uses, and that counts.
         "MALLOC_ARENA_MAX": "2",
         "OPENFANG_CPU": str(start.cpu_seconds),
+        **start.variables,
     }
     if isinstance(chosen, Bubblewrap):
         # Who is not alone in a namespace is counted together with all that its user runs.
         environment["OPENFANG_PROCESSES"] = str(start.limits.processes or 0)
     return Command(
-        name=start.agent,
+        name=start.name,
         argv=start.argv,
         environment=environment,
         cwd=start.workspace,
@@ -227,6 +229,9 @@ def _of_program(start: Start, own: Path, chosen: Bubblewrap | Bare) -> Command:
         tmp=tmp,
         workspace=start.workspace,
         own=start.read,
+        read=start.fs_read,
+        write=start.fs_write,
+        network=start.network,
         trusted=True,
         limits=replace(start.limits, processes=None),
     )

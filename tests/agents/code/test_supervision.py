@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from tests.agents.code.stage import Stage
 
-    from openfang.agents.code.warm import Warm
     from openfang.agents.spec import AgentSpec
     from openfang.core.agents import Wish
     from openfang.core.results import Result
+    from openfang.host.children.warm import Warm
 
 pytestmark = [pytest.mark.requirement("C6.1", "C16.1"), pytest.mark.needs("bwrap")]
 
@@ -246,7 +246,7 @@ async def test_a_run_that_is_cancelled_at_once_is_let_go_of_at_once(tmp_path: Pa
                     ask=nobody,
                     time=Allotted(None),
                 )
-                await first.answer(order)
+                await first.serve(order)
             assert scope.cancelled_caught
         assert await on.answer(spec) == "fine"
         assert warm(on) is first

@@ -1,260 +1,79 @@
 """What runs inside of a code agent's process: it loads the agent's file, and serves its runs.
 
 It is started by path under the agent's own Python: it needs the standard library alone, and nobody
-imports it. Messages are lines of JSON on descriptors that nobody else knows; the agent finds an
-empty standard input, and what it prints goes where its errors go.
+imports it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import inspect
 import json
-import os
-import resource
 import sys
-import threading
-import time
-import traceback
-import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from openfang.agents.code.context import Context, Failed, PlainContext, Refused, Rejected, Said
+    import asyncio
+
+    from openfang.agents.code.context import Context, PlainContext, Rejected, Said
+    from openfang.host.children import inside
+    from openfang.host.children.inside import Channel, Run
 else:
-    # By its path, and under the name by which an agent would import it: the classes are the same.
-    _found = importlib.util.spec_from_file_location(
-        "openfang.agents.code.context", Path(__file__).with_name("context.py")
-    )
-    sys.modules[_found.name] = _context = importlib.util.module_from_spec(_found)
-    _found.loader.exec_module(_context)
+    _shared = Path(__file__).parents[2] / "host" / "children" / "inside.py"
+    _found = importlib.util.spec_from_file_location("openfang.host.children.inside", _shared)
+    sys.modules[_found.name] = inside = importlib.util.module_from_spec(_found)
+    _found.loader.exec_module(inside)
+    _context = inside.bring("openfang.agents.code.context", Path(__file__).with_name("context.py"))
     Context, PlainContext, Said = _context.Context, _context.PlainContext, _context.Said
-    Failed, Refused, Rejected = _context.Failed, _context.Refused, _context.Rejected
-
-LARGEST = 10_000_000
-PLAIN_AT_ONCE = 32
-_STACK = 2 << 20
-_CHUNK = 1 << 16
-_LINGERS = 0.25
-_LONGEST_TRACE = 20_000
-_LONGEST_REASON = 2000
+    Rejected = _context.Rejected
 
 
-class _Stopped(BaseException):
-    """The run is over for everybody else."""
-
-
-class Channel:
-    """The two descriptors to the parent. After a fork the copy has none."""
-
-    def __init__(self) -> None:
-        self.forked = False
-        self._read = os.dup(0)
-        self._write = os.dup(1)
-        self._nowhere = os.open(os.devnull, os.O_RDWR)
-        self._lock = threading.Lock()
-        self._line = bytearray()
-        self._encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        os.dup2(self._nowhere, 0)
-        os.dup2(2, 1)
-        os.set_blocking(self._read, False)
-        os.register_at_fork(after_in_child=self._forsake)
-
-    def _forsake(self) -> None:
-        self.forked = True
-        self._lock = threading.Lock()
-        for descriptor in (self._read, self._write):
-            os.dup2(self._nowhere, descriptor, inheritable=False)
-
-    def send(self, say: str, run: int = 0, /, **fields: object) -> None:
-        """Write one message. Its line begins anew, whatever stands there already."""
-        body = self._encoder.encode({"id": run, "say": say, **fields})
-        line = body.encode("utf-8", "replace")
-        if len(line) > LARGEST:
-            raise ValueError(f"{say}: {len(line)} bytes are more than {LARGEST}")
-        rest = memoryview(b"\n" + line + b"\n")
-        try:
-            with self._lock:
-                while rest:
-                    rest = rest[os.write(self._write, rest) :]
-        except OSError:
-            leave(0)
-
-    def listen(self, heard: Callable[[dict[str, Any]], None]) -> None:
-        """Hand on each message that comes; when none can come any more, all ends."""
-        asyncio.get_running_loop().add_reader(self._read, self._ready, heard)
-
-    def _ready(self, heard: Callable[[dict[str, Any]], None]) -> None:
-        try:
-            data = os.read(self._read, _CHUNK)
-        except BlockingIOError:
-            return
-        if not data:
-            leave(0)
-        *whole, rest = data.split(b"\n")
-        for line in whole:
-            self._line += line
-            if self._line:
-                message = json.loads(self._line)
-                self._line = bytearray()
-                heard(message)
-        self._line += rest
-
-
-def leave(code: int) -> NoReturn:
-    """End at once, with what was printed."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            continue
-    os._exit(code)
-
-
-@dataclass
-class Run:
-    """One message on its way to an answer."""
-
-    number: int
-    channel: Channel
-    numbers: count[int]
-    told: dict[str, Any]
-    waiting: dict[int, asyncio.Future[dict[str, Any]]] = field(
-        default_factory=dict[int, "asyncio.Future[dict[str, Any]]"]
-    )
-    begun: bool = False
-    stopped: bool = False
-    task: asyncio.Task[None] | None = None
-
-    def send(self, say: str, **fields: object) -> None:
-        """Tell the parent something about this run."""
-        if self.stopped:
-            raise _Stopped
-        self.channel.send(say, self.number, **fields)
-
-    async def request(self, say: str, **fields: object) -> dict[str, Any]:
-        """Ask the parent for something, and wait for it."""
-        number = next(self.numbers)
-        self.waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            self.send(say, call=number, **fields)
-            answer = await self.waiting[number]
-        finally:
-            del self.waiting[number]
-        if "reason" in answer:
-            kind = Refused if answer.get("refused") else Failed
-            raise kind(answer["reason"], answer.get("way_out", ""), answer.get("code", ""))
-        return answer
-
-    def stop(self) -> None:
-        """Stop whoever waits for the parent, now and later."""
-        self.stopped = True
-        for future in self.waiting.values():
-            if not future.done():
-                future.set_exception(_Stopped())
-
-
-class Server:
-    """Runs the agent's function, as often at once as it is asked to."""
+class Agent(inside.Server):
+    """Runs the agent's one function."""
 
     def __init__(self, channel: Channel, function: Callable[..., Any]) -> None:
-        self._channel = channel
+        super().__init__(channel)
         self._function = function
         self._with_context = _takes_two(function)
-        self._asynchronous = _is_asynchronous(function)
-        self._numbers = count(1)
-        self._runs: dict[int, Run] = {}
-        self._threads = ThreadPoolExecutor(PLAIN_AT_ONCE, thread_name_prefix="run")
+        self._asynchronous = inside.is_asynchronous(function)
 
-    def heard(self, message: dict[str, Any]) -> None:
-        """Take a message of the parent's."""
-        run = self._runs.get(message["id"])
-        match message["do"]:
-            case "run":
-                self._begin(Run(message["id"], self._channel, self._numbers, message))
-            case "cancel" if run is not None:
-                self._cancel(run)
-            case "answer" if run is not None:
-                future = run.waiting.get(message["call"])
-                if future is not None and not future.done():
-                    future.set_result(message)
-            case _:
-                pass
+    def is_asynchronous(self, run: Run) -> bool:
+        """It is always the same function."""
+        del run
+        return self._asynchronous
 
-    def _begin(self, run: Run) -> None:
-        self._runs[run.number] = run
-        run.task = asyncio.get_running_loop().create_task(self._run(run))
-
-    def _cancel(self, run: Run) -> None:
-        run.stop()
-        # A task that is cancelled before its first step would never say that it ended.
-        if self._asynchronous and run.begun and run.task is not None:
-            run.task.cancel()
-        asyncio.get_running_loop().call_later(_LINGERS, self._lingers, run.number)
-
-    def _lingers(self, number: int) -> None:
-        if number in self._runs:
-            self._channel.send("lingers", number)
-
-    async def _run(self, run: Run) -> None:
-        run.begun = True
-        try:
-            say, fields = await self._ended(run)
-        finally:
-            if self._channel.forked:
-                leave(0)
-            del self._runs[run.number]
-        self._channel.send(say, run.number, **fields)
-
-    async def _ended(self, run: Run) -> tuple[str, dict[str, Any]]:
-        """Run to the end, and say what that was. Whatever the agent raises ends its run alone."""
-        try:
-            text = _text(await self._answer(run))
-        except Rejected as rejected:
-            return "reject", {"reason": str(rejected)[:_LONGEST_REASON]}
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the agent's
-            return ("ended", {}) if run.stopped else ("error", _described(error))
-        if text and len(text.encode("utf-8", "replace")) > LARGEST // 2:
-            return "error", _described(ValueError(f"The answer has {len(text)} characters"))
-        return "result", {"text": text, "cpu": time.process_time()}
-
-    async def _answer(self, run: Run) -> object:
-        if run.stopped:
-            raise _Stopped
-        if not self._asynchronous:
-            return await self._in_thread(run)
+    async def awaited(self, run: Run) -> object:
+        """Wait for its answer, or for one piece of it after the other."""
         context = Context(run)
         answer = self._called(run, context)
         if isinstance(answer, AsyncGenerator):
             async for piece in cast("AsyncGenerator[object]", answer):
                 context.stream(str(piece))
             return None
-        return await answer
+        return await cast("Awaitable[object]", answer)
 
-    async def _in_thread(self, run: Run) -> object:
-        loop = asyncio.get_running_loop()
-        plain = PlainContext(run, loop)
-        answer = await loop.run_in_executor(self._threads, self._plainly, run, plain)
-        return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
+    def plain(self, run: Run, loop: asyncio.AbstractEventLoop) -> object:
+        """Run it without `await`."""
+        return self._called(run, PlainContext(run, loop))
 
-    def _plainly(self, run: Run, plain: PlainContext) -> object:
-        try:
-            return None if run.stopped else self._called(run, plain)
-        except (SystemExit, KeyboardInterrupt) as error:
-            raise RuntimeError(_words(error)) from error
-        finally:
-            if self._channel.forked:
-                leave(0)
-
-    def _called(self, run: Run, context: Said) -> Any:  # noqa: ANN401 - the agent's own
+    def _called(self, run: Run, context: Said) -> object:
         message = run.told["message"]
         return self._function(message, context) if self._with_context else self._function(message)
+
+    def said(self, answer: object) -> dict[str, Any]:
+        """Answer in words."""
+        text = _text(answer)
+        if text and len(text.encode("utf-8", "replace")) > inside.LARGEST // 2:
+            raise ValueError(f"The answer has {len(text)} characters")
+        return {"text": text}
+
+    def refused(self, error: BaseException) -> tuple[str, dict[str, Any]] | None:
+        """Know a refusal when it sees one."""
+        if isinstance(error, Rejected):
+            return "reject", {"reason": str(error)[: inside.LONGEST_REASON]}
+        return None
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
@@ -266,11 +85,6 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     )
 
 
-def _is_asynchronous(function: Callable[..., Any]) -> bool:
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - to look at it
-    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
-
-
 def _text(answer: object) -> str | None:
     """Put an answer into words; without one, what was streamed is the answer."""
     if answer is None or isinstance(answer, str):
@@ -280,69 +94,13 @@ def _text(answer: object) -> str | None:
     return str(answer)
 
 
-def _described(error: BaseException) -> dict[str, str]:
-    trace = "".join(traceback.format_exception(error))
-    return {
-        "type": type(error).__name__,
-        "message": _words(error)[:_LONGEST_REASON],
-        "traceback": trace[-_LONGEST_TRACE:],
-    }
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"It called sys.exit({error.code!r})"
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the agent's own exception cannot even be shown
-        return "It cannot be put into words"
-
-
-def _load(file: Path, function: str) -> Callable[..., Any]:
-    """Run the agent's file, and find its function. No compiled copy of it is ever read."""
-    sys.path.insert(0, str(file.parent))
-    module = types.ModuleType(file.stem)
-    module.__file__ = str(file)
-    sys.modules[file.stem] = module
-    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)  # noqa: S102 - its purpose
-    found = getattr(module, function, None)
+def _made(channel: Channel) -> Agent:
+    file, name = Path(sys.argv[1]), sys.argv[2]
+    found = getattr(inside.load(file), name, None)
     if not callable(found):
-        raise TypeError(f"{file.name} has no function {function}")
-    return found
-
-
-def _bound() -> None:
-    """Put in force what can only be bounded from here: user code comes after this."""
-    seconds = int(os.environ.pop("OPENFANG_CPU", "0"))
-    processes = int(os.environ.pop("OPENFANG_PROCESSES", "0"))
-    if seconds:
-        # The softer end comes first, and says what it was.
-        resource.setrlimit(
-            resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1])
-        )
-    if processes:
-        resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
-
-
-async def _serve(channel: Channel, function: Callable[..., Any]) -> None:
-    channel.listen(Server(channel, function).heard)
-    channel.send("ready")
-    await asyncio.Event().wait()
-
-
-def main() -> None:
-    """Serve until the parent has gone."""
-    channel = Channel()
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    threading.stack_size(_STACK)
-    _bound()
-    try:
-        function = _load(Path(sys.argv[1]), sys.argv[2])
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the agent's
-        channel.send("broken", **_described(error))
-        leave(1)
-    asyncio.run(_serve(channel, function))
+        raise TypeError(f"{file.name} has no function {name}")
+    return Agent(channel, found)
 
 
 if __name__ == "__main__":
-    main()
+    inside.serve(_made)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from openfang.agents.code.allotted import Allotted
-from openfang.agents.code.environments import Environments
-from openfang.agents.code.keeper import Keeper, Means
 from openfang.agents.code.running import Order
-from openfang.agents.code.start import nobody_looks
+from openfang.agents.code.start import recipe_of
 from openfang.core.agents import Ended, Ending
+from openfang.host.children.environments import Environments
+from openfang.host.children.keeper import Keeper, Means
+from openfang.host.children.start import nobody_looks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from openfang.agents.code.running import Ask
-    from openfang.agents.code.start import Confine, Witness
     from openfang.agents.ports import Incoming
     from openfang.agents.spec import AgentSpec
     from openfang.core.agents import Wish
     from openfang.core.progress import Listener
     from openfang.core.results import Result
-
+    from openfang.host.children.start import Confine, Witness
 
 _NO_TIME: Final = "I stopped: the run had no more time left before the agent's process was ready."
 
@@ -66,13 +66,13 @@ class CodePrograms:
         """Hand a message to the agent's process and wait for its answer."""
         time, warm = Allotted(spec.budget.seconds), None
         with time.limited():
-            warm = await (await self._keeper(spec.name)).warm(spec)
+            warm = await (await self._keeper(spec.name)).warm(recipe_of(spec))
         if warm is None:
             ended = Ended(answer=_NO_TIME, ending=Ending.TIME)
             told(ended)
             return ended
         order = Order(spec=spec, incoming=incoming, call=call, told=told, ask=ask, time=time)
-        return await warm.answer(order)
+        return await warm.serve(order)
 
     def layers(self, name: str) -> Sequence[str]:
         """What stands between an agent's process and the machine; nothing if none runs."""

@@ -1,56 +1,44 @@
-"""One run of a code agent, from outside: what it says is passed on, what it asks for is done."""
+"""One run of a code agent, from outside: its words, its questions and its calls."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from anyio import Semaphore
-
-from openfang.agents.code import messages
-from openfang.agents.code.messages import (
-    Advanced,
+from openfang.core.agents import Ended, Ending, Made, Wanted, Wish, Words
+from openfang.core.errors import CallFailed, CallRefused, OpenFangError
+from openfang.host.children.running import WAY_OUT, Running
+from openfang.protocols.children import messages
+from openfang.protocols.children.messages import (
     Asked,
     Called,
     Declined,
-    Logged,
-    Produced,
     Raised,
     Returned,
     Said,
-    Stopped,
     Streamed,
-    Unreadable,
 )
-from openfang.core.agents import Artifact, Ended, Ending, Made, Wanted, Wish, Words
-from openfang.core.errors import CallFailed, CallRefused, OpenFangError, SourceFailed
-from openfang.core.progress import Progress
-from openfang.host.lines import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from anyio import CancelScope
     from anyio.abc import TaskGroup
 
     from openfang.agents.code.allotted import Allotted
     from openfang.agents.ports import Incoming
     from openfang.agents.spec import AgentSpec
-    from openfang.core.progress import Listener
+    from openfang.core.agents import Message
+    from openfang.core.progress import Listener, Told
     from openfang.core.results import Receipt, Result
+    from openfang.host.children.running import Send
 
 LOG = logging.getLogger("openfang.agents")
-MOST_MESSAGES: Final = 100_000
-MOST_TEXT: Final = 10_000_000
-MOST_ARTIFACTS: Final = 100
-MOST_WAITING: Final = 1000
-_WAY_OUT: Final = "what it raised is in the log: of a daemon, logs/daemon.log in the home"
+_NO_TIME: Final = "I stopped: the run has no more time left."
 
 Ask: TypeAlias = "Callable[[str], Awaitable[str]]"
 Call: TypeAlias = "Callable[[Wish], Awaitable[Result]]"
-Send: TypeAlias = "Callable[[bytes], Awaitable[None]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,119 +52,73 @@ class Order:
     ask: Ask
     time: Allotted
 
+    def begin(self, number: int) -> bytes:
+        """Write that the run is to begin."""
+        return messages.begin(number, _told(self.incoming))
 
-class Running:
-    """A run under way. `over` gets its ending, or the error that it ended with.
+    def running(self, number: int, send: Send, tasks: TaskGroup) -> AgentRun:
+        """Be the run from outside."""
+        return AgentRun(number, self, send, tasks)
 
-    `ended` says whether the process knows of that, too.
-    """
+    def limited(self) -> CancelScope:
+        """Give a scope that is left when the time is over."""
+        return self.time.limited()
+
+
+class AgentRun(Running[Ended]):
+    """A run under way, of an agent."""
+
+    log = LOG
 
     def __init__(self, number: int, order: Order, send: Send, tasks: TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        self.number = number
-        self.over: asyncio.Future[Ended | OpenFangError] = loop.create_future()
-        self.ended = False
+        super().__init__(number, send, tasks, order.spec.budget.at_once)
+        self.name = order.spec.name
+        self.who = f"The agent {self.name}"
         self._order = order
-        self._told = order.told
-        self._send = send
-        self._tasks = tasks
-        self._slots = Semaphore(order.spec.budget.at_once)
-        self._waiting = 0
         self._said: list[str] = []
-        self._artifacts: list[Artifact] = []
-        self._messages = 0
-        self._room = MOST_TEXT
 
-    def heard(self, said: Said) -> None:
-        """Take what it says."""
-        self.ended = self.ended or isinstance(said, Returned | Declined | Raised | Stopped)
-        self._messages += 1
-        if self._messages > MOST_MESSAGES:
-            self.fail(f"it sent more than {MOST_MESSAGES} messages in one run")
-        if self.over.done():
-            return
+    def concluded(self, said: Said) -> None:
+        """Take words, and the end."""
         match said:
             case Streamed(text):
                 self._stream(text)
-            case Called() | Asked():
-                self._serve(said)
-            case Advanced(done, total, message):
-                self._told(Progress(progress=done, total=total, message=message))
-            case Produced(artifact):
-                self._produce(artifact)
-            case Logged(text):
-                LOG.info("%s: %s", self._order.spec.name, text)
-            case _:
-                self._end(said)
-
-    def _end(self, said: Said) -> None:
-        match said:
-            case Returned(text):
-                self.end(self.so_far if text is None else text, Ending.ANSWERED)
+            case Returned(text=text):
+                self._end(self._so_far if text is None else text, Ending.ANSWERED)
             case Declined(reason):
-                self.end(reason, Ending.REJECTED)
+                self._end(reason, Ending.REJECTED)
             case Raised(reason, traceback):
-                LOG.warning("The agent %s failed: %s\n%s", self._order.spec.name, reason, traceback)
-                self.fail(reason, _WAY_OUT)
-            case Unreadable(reason):
-                self.fail(f"it sent a message that cannot be read. {reason}")
-            case Stopped():
-                self.fail("the run was stopped")
+                LOG.warning("The agent %s failed: %s\n%s", self.name, reason, traceback)
+                self.fail(reason, WAY_OUT)
             case _:
                 pass
 
+    def late(self) -> Ended:
+        """Answer with what was said so far."""
+        return self._end(self._so_far or _NO_TIME, Ending.TIME)
+
+    def told(self, told: Told) -> None:
+        """Pass it on to whoever listens."""
+        self._order.told(told)
+
     @property
-    def so_far(self) -> str:
-        """What was streamed."""
+    def _so_far(self) -> str:
         return "".join(self._said)
 
-    def end(self, text: str, ending: Ending) -> Ended:
-        """Say how it ended; only the first word counts."""
-        ended = Ended(answer=text, ending=ending, artifacts=tuple(self._artifacts))
+    def _end(self, text: str, ending: Ending) -> Ended:
+        ended = Ended(answer=text, ending=ending, artifacts=tuple(self.artifacts))
         if not self.over.done():
-            self.over.set_result(ended)
-            self._told(ended)
+            self.conclude(ended)
+            self.told(ended)
         return ended
 
-    def fail(self, reason: str, way_out: str = "") -> None:
-        """Say that it failed, and why."""
-        if not self.over.done():
-            sentence = f"The agent {self._order.spec.name} failed: {reason}"
-            self.over.set_result(SourceFailed(sentence, way_out=way_out))
-
     def _stream(self, text: str) -> None:
-        if self._takes(len(text)) and text:
+        if self.takes(len(text)) and text:
             self._said.append(text)
-            self._told(Words(text))
+            self.told(Words(text))
 
-    def _produce(self, artifact: Artifact) -> None:
-        size = len(messages.encode({"parts": list(artifact.parts)}))
-        if len(self._artifacts) >= MOST_ARTIFACTS:
-            self.fail(f"it made more than {MOST_ARTIFACTS} artifacts in one run")
-        elif self._takes(size):
-            self._artifacts.append(artifact)
-
-    def _takes(self, size: int) -> bool:
-        self._room -= size
-        if self._room < 0:
-            self.fail(f"it said more than {MOST_TEXT} characters in one run")
-        return self._room >= 0
-
-    def _serve(self, said: Called | Asked) -> None:
-        self._waiting += 1
-        if self._waiting > MOST_WAITING:
-            self.fail(f"more than {MOST_WAITING} of its calls wait at once")
-        else:
-            self._tasks.start_soon(self._answer, said)
-
-    async def _answer(self, said: Called | Asked) -> None:
-        try:
-            async with self._slots:
-                line = await (self._made(said) if isinstance(said, Called) else self._asked(said))
-            with suppress(Gone):
-                await self._send(line)
-        finally:
-            self._waiting -= 1
+    async def answer(self, said: Called | Asked) -> bytes:
+        """Make its call, or ask its question."""
+        return await (self._made(said) if isinstance(said, Called) else self._asked(said))
 
     async def _asked(self, asked: Asked) -> bytes:
         try:
@@ -193,7 +135,7 @@ class Running:
             tool=called.tool,
             arguments=called.arguments,
         )
-        self._told(Wanted(wish))
+        self.told(Wanted(wish))
         try:
             result = await self._order.call(wish)
         except OpenFangError as error:
@@ -205,4 +147,25 @@ class Running:
         return messages.result(self.number, called.call, result)
 
     def _tell(self, wish: Wish, outcome: str, text: str, receipt: Receipt | None) -> None:
-        self._told(Made(wish=wish, outcome=outcome, text=text, receipt=receipt))
+        self.told(Made(wish=wish, outcome=outcome, text=text, receipt=receipt))
+
+
+def _told(incoming: Incoming) -> dict[str, Any]:
+    return {
+        "message": incoming.message,
+        "message_id": incoming.message_id,
+        "session": incoming.session,
+        "parts": list(incoming.parts),
+        "metadata": incoming.metadata,
+        "history": [_turn(turn) for turn in incoming.history],
+    }
+
+
+def _turn(turn: Message) -> dict[str, Any]:
+    return {
+        "role": turn.speaker.value,
+        "text": turn.text,
+        "calls": [{"id": w.id, "tool": w.tool, "arguments": w.arguments} for w in turn.wishes],
+        "answers": turn.answers,
+        "is_error": turn.is_error,
+    }

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.agents.code.start import Confine
     from openfang.agents.local.weights import Weights
+    from openfang.host.children.start import Confine
 
 IDLE_SECONDS: Final = 900.0
 MOST: Final = 4

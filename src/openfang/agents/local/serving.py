@@ -7,7 +7,7 @@ found behind it. The key is made for this process, and goes to it over its stand
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_urlsafe
@@ -17,12 +17,12 @@ import anyio
 import orjson
 from anyio import to_thread
 
-from openfang.agents.code.start import Start
 from openfang.agents.local.weights import parts
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.providers import LOCAL, Endpoint
 from openfang.core.errors import OpenFangError
 from openfang.core.trace import CURRENT_TRACE
+from openfang.host.children.start import Start
 from openfang.host.lines import open_lines
 from openfang.host.listen import listen
 from openfang.host.process import Limits
@@ -30,8 +30,8 @@ from openfang.host.process import Limits
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from openfang.agents.code.start import Confine
     from openfang.agents.local.weights import Weights
+    from openfang.host.children.start import Confine
     from openfang.host.listen import Listener
 
 _log = logging.getLogger("openfang.agents")
@@ -107,9 +107,10 @@ class Serving:
     async def _held(self, means: Means, listener: Listener) -> None:
         handed = listener.sockets[0].fileno()
         start = await to_thread.run_sync(_start, self.weights.file, means)
-        launch = await means.confine(start)
-        launch = replace(launch, files=(handed,))
-        async with open_lines(launch, self, limit=_LONGEST_LINE) as lines:
+        async with AsyncExitStack() as stack:
+            launch = replace(await means.confine(start, stack), files=(handed,))
+            lines = open_lines(launch, self, limit=_LONGEST_LINE)
+            lines = await stack.enter_async_context(lines)
             self.pid = lines.process.pid
             self.endpoint = self._endpoint(listener)
             lines.post(self._order(handed))
@@ -185,7 +186,9 @@ class Serving:
 def _start(file: Path, means: Means) -> Start:
     """Say what to start: our own Python, which sees the model's files and no network."""
     return Start(
-        agent=NAME,
+        who="The model of a file",
+        name=NAME,
+        place=f"children/{NAME}",
         argv=(means.python, "-I", "-B", "-X", "utf8", str(_INSIDE)),
         read=parts(file),
         workspace=means.home / "children" / NAME / "tmp",

@@ -1,4 +1,4 @@
-"""Which Python an agent runs under: ours, one that its manifest names, or one with its packages.
+"""What a child runs under: our Python, one that is named, one with its packages, or Node.
 
 An environment is made once for each set of requirements, and kept under the home. Packages are
 installed as they were built by their authors (wheels): nothing of theirs runs while that is done.
@@ -21,6 +21,7 @@ import anyio
 from anyio import to_thread
 
 from openfang.core.errors import SourceFailed
+from openfang.host.children.start import Python
 from openfang.host.process import Launch, run
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from openfang.agents.spec import Program
+    from openfang.host.children.start import Node
 
-_log = logging.getLogger("openfang.agents")
+_log = logging.getLogger("openfang.children")
 _INSTALL_SECONDS: Final = 900.0
 _AGAIN_SECONDS: Final = 30.0
 _LOCK_PAUSE: Final = 0.2
 _READY: Final = "openfang.ready"
+_HASH: Final = "--hash="
 # What the installer may know of this machine: where packages come from, and how to get there.
 _PASSED_ON: Final = ("PATH", "HOME", "LANG", "TMPDIR", "NETRC", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 _PREFIXES: Final = ("PIP_", "UV_", "SSL_CERT_")
@@ -43,9 +45,9 @@ _PROXIES: Final = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A Python, and the environment that it belongs to, if that is one of ours."""
+    """A program, and the environment that it belongs to, if that is one of ours."""
 
-    python: Path
+    program: Path
     environment: Path | None = None
 
 
@@ -58,22 +60,25 @@ class _Making:
 
 @dataclass(slots=True)
 class Environments:
-    """Finds and makes them. Two agents with the same requirements share one."""
+    """Finds and makes them. Two children with the same requirements share one."""
 
     folder: Path
     environ: Mapping[str, str]
     _made: dict[Path, _Making] = field(default_factory=dict[Path, _Making])
 
-    async def runtime(self, program: Program, tasks: TaskGroup) -> Runtime:
-        """Give the Python of a program; who comes first waits until it is made."""
-        found = await to_thread.run_sync(self._found, program)
-        python, place = found.python, found.environment
-        if place is None:
+    async def runtime(self, wanted: Python | Node, tasks: TaskGroup, settings: str = "") -> Runtime:
+        """Give what a child runs under; who comes first waits until it is made.
+
+        `settings` is the file that names what is wanted.
+        """
+        found = await to_thread.run_sync(self._found, wanted, settings)
+        place = found.environment
+        if place is None or not isinstance(wanted, Python):
             return found
         making = self._made.get(place)
         if making is None or await self._again(place, making):
             making = self._made[place] = _Making()
-            tasks.start_soon(self._make, place, python, program.requirements, making)
+            tasks.start_soon(self._make, place, found.program, wanted.requirements, making)
         await making.done.wait()
         if making.error is not None:
             raise SourceFailed(making.error.message, way_out=making.error.way_out)
@@ -85,22 +90,33 @@ class Environments:
             return anyio.current_time() > making.until
         return making.done.is_set() and not await to_thread.run_sync((place / _READY).exists)
 
-    def _found(self, program: Program) -> Runtime:
-        python = self._interpreter(program)
-        if not program.requirements:
+    def _found(self, wanted: Python | Node, settings: str) -> Runtime:
+        if not isinstance(wanted, Python):
+            return Runtime(self._node())
+        python = self._python(wanted, settings)
+        if not wanted.requirements:
             return Runtime(python)
-        return Runtime(python, self.folder / _digest(python, program.requirements))
+        return Runtime(python, self.folder / _digest(python, wanted.requirements))
 
-    def _interpreter(self, program: Program) -> Path:
-        wanted = program.python
-        if wanted is None:
+    def _python(self, wanted: Python, settings: str) -> Path:
+        version = wanted.version
+        if version is None:
             return Path(sys.executable)
-        name = wanted if wanted.startswith("/") else f"python{wanted}"
+        name = version if version.startswith("/") else f"python{version}"
         found = shutil.which(name, path=self.environ.get("PATH"))
         if found is None:
             raise SourceFailed(
-                f"Python {wanted} was not found.",
-                way_out=f"install it, or change python in {program.file.parent}/agent.toml",
+                f"Python {version} was not found.",
+                way_out=f"install it, or change python in {settings}",
+            )
+        return Path(found)
+
+    def _node(self) -> Path:
+        found = shutil.which("node", path=self.environ.get("PATH"))
+        if found is None:
+            raise SourceFailed(
+                "Node.js was not found.",
+                way_out="install it, so that PATH of the daemon has node: node --version",
             )
         return Path(found)
 
@@ -139,7 +155,7 @@ class Environments:
         self, place: Path, python: Path, requirements: tuple[str, ...]
     ) -> Iterator[tuple[str, ...]]:
         inner = str(place / "bin" / "python")
-        built = ("--only-binary", ":all:", *requirements)
+        built = ("--only-binary", ":all:", *_listed(place, requirements))
         uv = shutil.which("uv", path=self.environ.get("PATH"))
         if uv is not None:
             yield uv, "venv", "--quiet", "--python", str(python), str(place)
@@ -178,6 +194,15 @@ def _failed(reason: str) -> SourceFailed:
 
 def _last_line(words: str) -> str:
     return next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "no words")
+
+
+def _listed(place: Path, requirements: tuple[str, ...]) -> tuple[str, ...]:
+    """Name what to install; hashes are read from a file alone."""
+    if not any(_HASH in one for one in requirements):
+        return requirements
+    file = place.with_suffix(".txt")
+    file.write_text("\n".join(requirements) + "\n")
+    return "--require-hashes", "--requirement", str(file)
 
 
 def _digest(python: Path, requirements: tuple[str, ...]) -> str:

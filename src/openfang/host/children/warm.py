@@ -1,4 +1,4 @@
-"""One warm process of an agent: it is started once, and serves many runs at once until it ends.
+"""One warm process: it is started once, and serves many runs at once until it ends.
 
 A run that nobody waits for any more is cancelled. Where the process cannot even say that it heard
 so, it is killed; where the run will not stop, the process takes no more runs and ends with its
@@ -8,15 +8,23 @@ last.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
+from contextlib import AsyncExitStack
 from secrets import randbits
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
 
-from openfang.agents.code import messages
-from openfang.agents.code.messages import (
+from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.trace import CURRENT_TRACE
+from openfang.host.children.running import MOST_MESSAGES
+from openfang.host.children.start import MOST_PROCESSES
+from openfang.host.headcount import family, weight
+from openfang.host.lines import Gone, Lines, open_lines
+from openfang.protocols.children import messages
+from openfang.protocols.children.messages import (
     Broken,
     Declined,
     Lingers,
@@ -25,21 +33,15 @@ from openfang.agents.code.messages import (
     Returned,
     Stopped,
 )
-from openfang.agents.code.running import LOG, MOST_MESSAGES, Order, Running
-from openfang.agents.code.start import MOST_PROCESSES
-from openfang.core.agents import Ended, Ending
-from openfang.core.errors import OpenFangError, SourceFailed
-from openfang.core.trace import CURRENT_TRACE
-from openfang.host.headcount import headcount
-from openfang.host.lines import Gone, Lines, open_lines
 
 if TYPE_CHECKING:
     from collections.abc import Container
+    from contextlib import AbstractContextManager
 
-    from anyio.abc import TaskStatus
+    from anyio.abc import TaskGroup, TaskStatus
 
-    from openfang.agents.ports import Incoming
-    from openfang.host.process import Launch
+    from openfang.host.children.running import Running, Send
+    from openfang.host.children.start import Confine, Recipe, Start
 
 GRACE: Final = 0.7
 LOADS_SECONDS: Final = 60.0
@@ -48,29 +50,51 @@ _NUMBER_BITS: Final = 53  # what every JSON reader keeps whole
 _COUNT_BUSY: Final = 0.25
 _COUNT_IDLE: Final = 2.0
 _SIGNALLED: Final = 128
-_NO_TIME: Final = "I stopped: the run has no more time left."
+Outcome = TypeVar("Outcome")
+
+
+class Errand(Protocol[Outcome]):
+    """What is to be run in it, for whom."""
+
+    def begin(self, number: int) -> bytes:
+        """Write that the run is to begin."""
+        ...
+
+    def running(self, number: int, send: Send, tasks: TaskGroup) -> Running[Outcome]:
+        """Be the run from outside."""
+        ...
+
+    def limited(self) -> AbstractContextManager[object]:
+        """Give a scope that is left when the time is over."""
+        ...
 
 
 class Warm:
     """A process and its runs. `over` is set when it is to end, or has ended."""
 
-    def __init__(self, agent: str, cpu_seconds: float) -> None:
+    def __init__(self, recipe: Recipe) -> None:
         self.over = anyio.Event()
         self.ready = anyio.Event()
         self.reason = ""
         self.served = 0
         self.cpu = 0.0
         self.layers: tuple[str, ...] = ()
-        self._agent = agent
-        self._cpu_seconds = cpu_seconds
+        self._recipe = recipe
+        self._log = logging.getLogger(recipe.log)
         self._lines: Lines | None = None
-        self._runs: dict[int, Running] = {}
+        self._runs: dict[int, Running[Any]] = {}
+        self._rested = 0.0
         self._leaving: set[int] = set()
         self._given_up: set[int] = set()
         self._settled = anyio.Event()
         self._retired = False
         self._lost = 0
         self._last_words = ""
+
+    @property
+    def retired(self) -> bool:
+        """Whether its end was our wish."""
+        return self._retired
 
     @property
     def takes(self) -> bool:
@@ -85,27 +109,49 @@ class Warm:
     @property
     def tired(self) -> bool:
         """Whether it has used so much of its processor time that another should go on."""
-        return self.served > 0 and self.cpu > self._cpu_seconds / 2
+        return self.served > 0 and self.cpu > self._recipe.cpu_seconds / 2
 
     async def live(
-        self, launch: Launch, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+        self,
+        confine: Confine,
+        start: Start,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Hold the process from its start to its end."""
+        """Hold the process from its start to its end, with all that it needs meanwhile."""
         CURRENT_TRACE.set("")
-        async with open_lines(launch, self, limit=messages.LARGEST) as lines:
-            self._lines = lines
+        async with AsyncExitStack() as stack:
+            launch = await confine(start, stack)
+            lines = open_lines(launch, self, limit=messages.LARGEST)
+            self._lines = await stack.enter_async_context(lines)
+            if self._recipe.greeting is not None:
+                self._lines.post(messages.greet(self._recipe.greeting))
             task_status.started()
-            while not self.over.is_set():
-                await self._count(lines.process.pid)
-                with anyio.move_on_after(_COUNT_BUSY if self._runs else _COUNT_IDLE):
-                    await self.over.wait()
+            await self._watched(self._lines.process.pid)
         self._lose("it was ended")
 
-    async def _count(self, pid: int) -> None:
+    async def _watched(self, pid: int) -> None:
+        self._rested = anyio.current_time()
+        while not self.over.is_set():
+            await self._weigh(pid)
+            with anyio.move_on_after(_COUNT_BUSY if self._runs else _COUNT_IDLE):
+                await self.over.wait()
+            idle = anyio.current_time() - self._rested
+            if not self._runs and idle > self._recipe.idle and self.ready.is_set():
+                self.retire()
+
+    async def _weigh(self, pid: int) -> None:
         """The kernel does not hold root to a number of processes; and a child can leave some."""
-        number = await to_thread.run_sync(headcount, pid)
+        number, held = await to_thread.run_sync(self._counted, pid)
         if number > MOST_PROCESSES:
             self._kill(f"it started more than {MOST_PROCESSES} processes")
+        elif held > self._recipe.memory_bytes:
+            most = self._recipe.memory_bytes >> 20
+            self._kill(f"its processes held more than {most} MB of memory")
+
+    def _counted(self, pid: int) -> tuple[int, int]:
+        found = family(pid)
+        return len(found), weight(found) if self._recipe.weighed else 0
 
     async def settled(self) -> None:
         """Wait until it is known whether it let go of the runs that were cancelled."""
@@ -113,7 +159,7 @@ class Warm:
             await self._settled.wait()
 
     async def loaded(self) -> None:
-        """Wait until the agent's file is loaded; raise if it cannot be."""
+        """Wait until its code is loaded; raise if it cannot be."""
         with anyio.move_on_after(LOADS_SECONDS):
             await self.ready.wait()
         if not self.ready.is_set():
@@ -121,27 +167,31 @@ class Warm:
         if self.reason:
             raise self._failed(self.reason)
 
-    async def answer(self, order: Order) -> Ended:
-        """Let the agent answer. Whoever leaves before cancels the run."""
-        outcome: Ended | OpenFangError | None = None
+    async def serve(self, errand: Errand[Outcome]) -> Outcome:
+        """Run something to its end. Whoever leaves before cancels the run."""
+        outcome: Outcome | OpenFangError | None = None
         async with anyio.create_task_group() as tasks:
-            run = Running(_number(self._runs), order, self._send, tasks)
+            run = errand.running(_number(self._runs), self._send, tasks)
             self._runs[run.number] = run
             try:
-                with order.time.limited():
-                    outcome = await self._to_its_end(run, order.incoming)
+                with errand.limited():
+                    outcome = await self._to_its_end(run, errand)
             finally:
                 self._leave(run)
             if outcome is None:
-                outcome = run.end(run.so_far or _NO_TIME, Ending.TIME)
+                outcome = run.late()
             tasks.cancel_scope.cancel()
-        if isinstance(outcome, Ended):
-            return outcome
-        raise outcome or self._failed(self.reason)
+        if isinstance(outcome, OpenFangError):
+            raise outcome
+        if outcome is None:
+            raise self._failed(self.reason)
+        return outcome
 
-    async def _to_its_end(self, run: Running, incoming: Incoming) -> Ended | OpenFangError:
+    async def _to_its_end(
+        self, run: Running[Outcome], errand: Errand[Outcome]
+    ) -> Outcome | OpenFangError:
         try:
-            await self._send(messages.begin(run.number, incoming))
+            await self._send(errand.begin(run.number))
         except Gone:
             return self._failed(self.reason)
         return await run.over
@@ -151,9 +201,10 @@ class Warm:
             raise Gone(self.reason)
         await self._lines.send(line)
 
-    def _leave(self, run: Running) -> None:
+    def _leave(self, run: Running[Any]) -> None:
         """Let go of a run; one that has not ended is cancelled, and watched."""
         del self._runs[run.number]
+        self._rested = asyncio.get_running_loop().time()
         if not self.reason and run.number not in self._leaving and not run.ended:
             if not self._leaving:
                 self._settled = anyio.Event()
@@ -215,12 +266,12 @@ class Warm:
     def complained(self, line: str) -> None:
         """Take a line that it printed."""
         self._last_words = line
-        LOG.info("%s: %s", self._agent, line)
+        self._log.info("%s: %s", self._recipe.name, line)
 
     def gone(self, reason: str) -> None:
         """Hear that nothing more will come of it."""
         code = self._lines.returncode if self._lines is not None else None
-        reason = _in_words(code, self._cpu_seconds) or reason
+        reason = _in_words(code, self._recipe.cpu_seconds) or reason
         if not self.ready.is_set() and self._last_words:
             reason = f"{reason}, saying: {self._last_words}"
         self._lose(reason)
@@ -228,7 +279,7 @@ class Warm:
     def _begun(self, said: Ready | Broken) -> None:
         self.ready.set()
         if isinstance(said, Broken):
-            LOG.warning("The agent %s cannot be loaded: %s", self._agent, said.traceback)
+            self._log.warning("%s cannot be loaded: %s", self._recipe.who, said.traceback)
             self._lose(f"its file cannot be loaded: {said.reason}")
 
     def _ended(self, number: int, said: Returned | Declined | Raised | Stopped) -> None:
@@ -240,7 +291,9 @@ class Warm:
 
     def _lingers(self, number: int) -> None:
         if number in self._leaving:
-            LOG.warning("A cancelled run of %s does not stop: it is replaced.", self._agent)
+            self._log.warning(
+                "A cancelled run of %s does not stop: it is replaced.", self._recipe.name
+            )
             self._retired = True
             self._let_go(number)
 
@@ -260,7 +313,7 @@ class Warm:
                 run.fail(reason)
 
     def _failed(self, reason: str) -> SourceFailed:
-        return SourceFailed(f"The agent {self._agent} failed: {reason}")
+        return SourceFailed(f"{self._recipe.who} failed: {reason}")
 
 
 def _number(taken: Container[int]) -> int:

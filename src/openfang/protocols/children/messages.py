@@ -1,4 +1,4 @@
-"""The lines between us and a code agent's process: what it says, and what we write. Pure.
+"""The lines between us and a warm child: what it says, and what we write. Pure.
 
 `id` is the number of a run in all of them; `call` the number of one question within the process.
 What cannot be read fails the run that it belongs to, and nothing else.
@@ -16,8 +16,6 @@ from openfang.protocols.mcp.messages import Malformed, encode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openfang.agents.ports import Incoming
-    from openfang.core.agents import Message
     from openfang.core.results import Result
 
 LARGEST: Final = 10_000_000  # the process keeps to it, too
@@ -28,12 +26,12 @@ _LONGEST_TRACE: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The agent's file is loaded."""
+    """Its code is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The agent's file cannot be loaded."""
+    """Its code cannot be loaded."""
 
     reason: str
     traceback: str
@@ -88,22 +86,28 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The answer; without words, what was streamed. `cpu` is what the process has used so far."""
+    """The answer; without words, what was streamed. `cpu` is what the process has used so far.
+
+    `content` are the parts of an answer that is more than words, `structured` is its JSON.
+    """
 
     text: str | None
     cpu: float
+    content: tuple[Mapping[str, Any], ...] = ()
+    structured: Any = None
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The agent will not do it."""
+    """It will not do what it was asked."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The agent's code failed."""
+    """Its code failed."""
 
     reason: str
     traceback: str
@@ -176,8 +180,7 @@ def _said(fields: dict[str, Any]) -> Said:  # noqa: C901, PLR0911, PLR0912 - a t
         case "call":
             return Called(_number(fields), _name(fields["tool"]), _table(fields["arguments"]))
         case "result":
-            text = fields["text"]
-            return Returned(None if text is None else _text(text), float(fields["cpu"]))
+            return _returned(fields)
         case "progress":
             total = fields["total"]
             total = None if total is None else float(total)
@@ -203,6 +206,17 @@ def _said(fields: dict[str, Any]) -> Said:  # noqa: C901, PLR0911, PLR0912 - a t
             return Ready()
         case other:
             raise ValueError(f"nothing is called {other!r:.100}")
+
+
+def _returned(fields: Mapping[str, Any]) -> Returned:
+    text = fields["text"]
+    return Returned(
+        text=None if text is None else _text(text),
+        cpu=float(fields["cpu"]),
+        content=tuple(_table(part) for part in fields.get("content", ())),
+        structured=fields.get("structured"),
+        is_error=fields.get("is_error") is True,
+    )
 
 
 def _text(value: object) -> str:
@@ -233,30 +247,14 @@ def _reason(fields: Mapping[str, Any]) -> str:
     return (f"{kind}: {message}" if message else kind)[:_LONGEST_REASON]
 
 
-def begin(run: int, incoming: Incoming) -> bytes:
+def greet(told: Mapping[str, Any]) -> bytes:
+    """Write what a process is told before anything else."""
+    return encode({"do": "begin", **told})
+
+
+def begin(run: int, told: Mapping[str, Any]) -> bytes:
     """Write that a run is to begin."""
-    return encode(
-        {
-            "do": "run",
-            "id": run,
-            "message": incoming.message,
-            "message_id": incoming.message_id,
-            "session": incoming.session,
-            "parts": list(incoming.parts),
-            "metadata": incoming.metadata,
-            "history": [_turn(turn) for turn in incoming.history],
-        }
-    )
-
-
-def _turn(turn: Message) -> dict[str, Any]:
-    return {
-        "role": turn.speaker.value,
-        "text": turn.text,
-        "calls": [{"id": w.id, "tool": w.tool, "arguments": w.arguments} for w in turn.wishes],
-        "answers": turn.answers,
-        "is_error": turn.is_error,
-    }
+    return encode({"do": "run", "id": run, **told})
 
 
 def cancel(run: int) -> bytes:
