@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.agents.loop import Budget
@@ -10,7 +10,7 @@ from openfang.agents.models.providers import Choice
 from openfang.agents.models.routed import NO_ROUTES, Routes
 from openfang.core.calls import Caller, Grants, Mode
 from openfang.core.ids import Kind, tool_id
-from openfang.policy.grants import meet
+from openfang.policy.grants import held_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,15 +161,3 @@ def both(one: AgentSpec, other: AgentSpec) -> Caller:
     if one is other:
         return one.caller
     return held_to(other.caller, one.caller)
-
-
-def held_to(caller: Caller, bounds: Caller) -> Caller:
-    """Hold one caller to what another may do."""
-    planning = Mode.PLANNING in {caller.mode, bounds.mode}
-    return replace(
-        caller,
-        grants=meet(caller.grants, bounds.grants),
-        mode=Mode.PLANNING if planning else Mode.EXECUTION,
-        projects=tuple(one for one in caller.projects if one in bounds.projects),
-        blacklist=caller.blacklist | bounds.blacklist,
-    )

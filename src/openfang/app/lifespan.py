@@ -17,6 +17,7 @@ from openfang.app.a2a.peers import Peers
 from openfang.app.agents.later import Later
 from openfang.app.anchor import Anchors
 from openfang.app.build import build
+from openfang.app.extensions.house import Extensions
 from openfang.app.servers.running import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
@@ -62,11 +63,13 @@ async def open_app(
         parts.servers = Servers(parts, environ)
         parts.agents = Later(parts, environ)
         parts.peers = Peers(parts, environ)
+        parts.extensions = Extensions(parts, environ)
         anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
-            async with beside(anchors.run, *watches, *running):
+            added = (parts.extensions.run,)
+            async with beside(anchors.run, *watches, *running, *added):
                 try:
                     yield parts
                 finally:

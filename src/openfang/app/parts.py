@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
     from openfang.app.confine import Confiner
+    from openfang.app.extensions.house import Extensions
     from openfang.app.home.paths import Home
     from openfang.app.nodes.hops import NodeHops
     from openfang.app.servers.running import Servers
@@ -104,6 +105,7 @@ class Parts:
     servers: Servers | None = None
     agents: Later | None = None
     peers: Peers | None = None
+    extensions: Extensions | None = None
     schedules: Book = field(init=False)
     events: Events = field(init=False)
     turned_away: Callable[[str], None] = _uncounted

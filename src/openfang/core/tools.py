@@ -85,6 +85,7 @@ class Sink:
 
 
 _RUNNING = frozenset({Kind.AGENT, Kind.A2A})
+_CALLING = _RUNNING | {Kind.EXTENSION}
 _EXTERNAL = frozenset(
     {
         Effect.EXTERNAL_READ,
@@ -152,6 +153,16 @@ class Tool:
     def available(self) -> bool:
         """Switched on, and not held back because its definition changed."""
         return self.enabled and not self.hold
+
+    @property
+    def calls_on(self) -> bool:
+        """Whether calls of its own can come of one: its clock stops while a person is asked."""
+        return self.kind in _CALLING and not self.operation
+
+    @property
+    def actor(self) -> str:
+        """Who waits in a chain while it runs: an agent, a peer, or the whole extension."""
+        return f"{self.kind.value}:{self.source}" if self.kind is Kind.EXTENSION else self.id
 
     @property
     def bounded_by_run(self) -> bool:

@@ -79,8 +79,8 @@ def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the co
         path = " -> ".join((*chain.ancestors, tool.id))
         why = f"{tool.id} would be call {chain.depth} in a row ({path}); the limit is"
         return _trip("recursion_limit", f"{why} {limits.depth}")
-    if tool.bounded_by_run and tool.id in chain.ancestors and tool.id not in limits.allow_reentry:
-        why = f"{tool.id} is already waiting further up in this chain"
+    if chain.ancestors and tool.calls_on and _waits(tool.actor, chain, limits):
+        why = f"{tool.actor} is already waiting further up in this chain"
         return _trip("reentry", why)
     if chain.deadline is not None and now >= chain.deadline:
         return _trip("chain_deadline", "The time for this chain of calls is over")
@@ -94,6 +94,10 @@ def check(  # noqa: PLR0911, PLR0913 - one line per rule, in the order of the co
         return None
     why = f"This run has used its {most} tool calls"
     return _trip("run_budget", why)
+
+
+def _waits(actor: str, chain: Chain, limits: ChainLimits) -> bool:
+    return actor in chain.ancestors and actor not in limits.allow_reentry
 
 
 def _spent(chain: Chain, state: ChainState, limits: ChainLimits) -> Trip | None:

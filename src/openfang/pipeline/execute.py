@@ -82,7 +82,7 @@ class Executor:
 def _patient(admitted: Admitted, deadline: Deadline, slot: Slot | None) -> Admitted:
     """Stop the clock, and lend the slot, for as long as the client, or a person, is being asked."""
     call = admitted.call
-    if admitted.tool.bounded_by_run:
+    if admitted.tool.calls_on:
         call = replace(call, pause=Pause(deadline, call.pause))
         admitted = replace(admitted, call=call)
     client = call.client

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from openfang.core.calls import Grants
+from openfang.core.calls import Grants, Mode
 from openfang.core.ids import Kind
 from openfang.policy.commands import covers_command
 from openfang.policy.globs import host_within, matches, within
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.tools import Tool
 
-__all__ = ["agent_name", "can_see", "covers", "exceeding", "matches", "meet", "way_to_grant"]
+__all__ = [
+    "agent_name",
+    "can_see",
+    "covers",
+    "exceeding",
+    "held_to",
+    "matches",
+    "meet",
+    "way_to_grant",
+]
 _BUILTIN: Final = f"{Kind.BUILTIN.value}:"
 Covers: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
 
@@ -70,6 +80,18 @@ def meet(one: Grants, other: Grants) -> Grants:
         agent_spawn=one.agent_spawn and other.agent_spawn,
         agent_kill=_common(one.agent_kill, other.agent_kill),
         closed=tuple(dict.fromkeys((*one.closed, *other.closed))),
+    )
+
+
+def held_to(caller: Caller, bounds: Caller) -> Caller:
+    """Hold one caller to what another may do."""
+    planning = Mode.PLANNING in {caller.mode, bounds.mode}
+    return replace(
+        caller,
+        grants=meet(caller.grants, bounds.grants),
+        mode=Mode.PLANNING if planning else Mode.EXECUTION,
+        projects=tuple(one for one in caller.projects if one in bounds.projects),
+        blacklist=caller.blacklist | bounds.blacklist,
     )
 
 

@@ -164,7 +164,7 @@ def _claims(tool: Tool) -> tuple[str, ...]:
 
 
 def _extension_claims(tool: Tool, rest: str) -> Iterator[str]:
-    declared = wire_name(tool.name)
+    declared = wire_name(tool.wire_name or tool.name)
     if not declared.startswith(tuple(_PREFIXES.values())):
         yield declared
     yield wire_name("ext", rest)

@@ -9,12 +9,12 @@ from anyio import to_thread
 
 from openfang.agents.loop import smaller
 from openfang.agents.models.providers import DEFAULT, PLANNER, Choice
-from openfang.agents.spec import AgentSpec, Mind, Program, held_to
+from openfang.agents.spec import AgentSpec, Mind, Program
 from openfang.app.agents.minds import files_of
 from openfang.config.manifests import FOLDER, parse_manifest
 from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
-from openfang.policy.grants import exceeding
+from openfang.policy.grants import exceeding, held_to
 from openfang.storage.memory import forget
 from openfang.storage.writer import Unit
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from anyio import to_thread
 
@@ -24,19 +24,20 @@ from openfang.protocols.mcp.meta import ClientInfo
 from openfang.sources.mcp.adapter import as_listed
 from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
 from openfang.sources.mcp.reach import Reach
-from openfang.sources.mcp.source import McpSource, Surroundings
+from openfang.sources.mcp.source import BELIEVING, McpSource, Surroundings, unheard
 from openfang.sources.mcp.stdio import StdioTransport as Over
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from openfang.app.confine import Prepared
-    from openfang.app.servers.running import Servers
+    from openfang.app.parts import Parts
     from openfang.config.servers import McpServer
     from openfang.host.machine import Layer
     from openfang.registry.rules import Rules
     from openfang.sources.mcp.connection import Connection
+    from openfang.sources.mcp.pace import Pace
     from openfang.sources.mcp.spec import ServerSpec
     from openfang.sources.mcp.transport import Peer
 
@@ -44,11 +45,34 @@ _log = logging.getLogger("openfang.mcp")
 _LAST_WORDS = 200
 
 
+class Keeping(Protocol):
+    """Who keeps servers: what they said last, what holds them, and what becomes of changes."""
+
+    parts: Parts
+    environ: Mapping[str, str]
+    pace: Pace
+    said: dict[str, deque[str]]
+    layers: dict[str, tuple[Layer, ...]]
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What `${NAME}` stands for."""
+        ...
+
+    def changed(self, source: McpSource) -> None:
+        """Offer what a server offers now."""
+        ...
+
+    def back(self, source: McpSource) -> None:
+        """Hear that a server is connected again."""
+        ...
+
+
 @dataclass(slots=True)
 class Connecting:
-    """Makes the sources of a node's servers, and connects them."""
+    """Makes the sources of servers, and connects them."""
 
-    servers: Servers
+    servers: Keeping
     _sign_ins: SignIns = field(init=False)
     _reach: Reach = field(init=False)
     _confiner: Confiner = field(init=False)
@@ -82,12 +106,14 @@ class Connecting:
             pace=servers.pace,
             hops=parts.hops,
         )
+        if spec.kind is not Kind.MCP:  # nobody is passed on what it says besides its tools
+            around = replace(around, judge=BELIEVING, news=unheard)
         return McpSource(spec, around, fault=fault)
 
     def recall(self, source: McpSource) -> None:
         """Offer what it did before a restart: who calls such a tool waits for its server."""
-        known = self.servers.parts.registry.remembered(f"{Kind.MCP.value}:{source.name}:")
-        source.recall([as_listed(source.name, definition) for definition in known])
+        known = self.servers.parts.registry.remembered(f"{source.spec.kind.value}:{source.name}:")
+        source.recall([as_listed(source.spec, definition) for definition in known])
 
     async def trial(self, server: McpServer) -> Trial:
         """Connect to a server once more, and say what came of it."""
@@ -107,7 +133,7 @@ class Connecting:
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
         secrets, layers = handed_over(spec.reached), self.servers.layers
         learn = self.servers.parts.redactor.learn
-        await to_thread.run_sync(learn, secrets, f"mcp:{spec.name}")
+        await to_thread.run_sync(learn, secrets, f"{spec.kind.value}:{spec.name}")
         async with AsyncExitStack() as stack:
             ready = await self._confiner.prepared(spec, stack)
             connection = await stack.enter_async_context(self._reach(ready.spec, peer))

@@ -68,6 +68,7 @@ class Keeper:
     _failures: int = 0
     _not_before: float = 0.0
     _reason: str = ""
+    _way_out: str = ""
     _retired: bool = False
     _looking: Lock = field(default_factory=Lock)
 
@@ -104,10 +105,15 @@ class Keeper:
         return self._warm.pid if self._warm is not None and not self._warm.reason else 0
 
     @property
-    def trouble(self) -> str:
-        """Why the last process ended or could not be started, if that was no good end."""
-        ended = self._warm.reason if self._warm is not None and not self._warm.retired else ""
-        return ended or (self._reason if self._failures else "")
+    def trouble(self) -> tuple[str, str]:
+        """Why the last process ended or could not be started, if that was no good end; what helps.
+
+        Nothing is wrong with one that runs.
+        """
+        warm = self._warm
+        if warm is not None and not warm.retired:
+            return warm.reason, ""
+        return (self._reason, self._way_out) if self._failures else ("", "")
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -139,7 +145,7 @@ class Keeper:
         except OpenFangError as error:
             start.error = error
             if self._start is start:
-                self._note(error.message)
+                self._note(error.message, error.way_out)
         except Exception as error:
             log = logging.getLogger(recipe.log)
             log.error("%s cannot be started", recipe.who, exc_info=error)  # noqa: TRY400 - the same
@@ -186,10 +192,10 @@ class Keeper:
                 way_out=f"correct its code; it is started again in {left:.0f} s",
             )
 
-    def _note(self, reason: str) -> None:
+    def _note(self, reason: str, way_out: str = "") -> None:
         """Wait before the next start. The first time may be bad luck."""
         self._failures += 1
-        self._reason = reason
+        self._reason, self._way_out = reason, way_out
         if self._failures > 1:
             pause = min(FIRST_PAUSE * 2 ** (self._failures - 2), LONGEST_PAUSE)
             self._not_before = anyio.current_time() + pause

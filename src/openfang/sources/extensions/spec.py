@@ -69,7 +69,7 @@ class ExtensionSpec:
     """What is known of an extension. Two that are equal are the same.
 
     `folder` is its code, which it can only read; `workspace` is its own to write. `digest` is that
-    of all its files, as they were accepted.
+    of all its files, as they were accepted. Its process ends when nobody called for `idle` seconds.
     """
 
     id: str
@@ -87,6 +87,7 @@ class ExtensionSpec:
     sandbox: Sandbox = "auto"
     timeout: float = 30.0
     at_once: int = 10
+    idle: float = 600.0
 
     @property
     def caller_id(self) -> str:

@@ -107,7 +107,7 @@ def _name_problem(name: object) -> str:
 
 def _foreign(spec: ServerSpec, entry: Mapping[str, Any]) -> ForeignTool:
     return ForeignTool(
-        kind=Kind.MCP,
+        kind=spec.kind,
         source=spec.name,
         name=entry["name"],
         description=_text(entry.get("description")),
@@ -122,26 +122,28 @@ def _foreign(spec: ServerSpec, entry: Mapping[str, Any]) -> ForeignTool:
 def tool_of(spec: ServerSpec, foreign: ForeignTool, rules: Rules) -> Tool:
     """Weigh what is said of a tool, the operator's word on it and on its server included."""
     override = spec.overrides.get(foreign.name, NO_OVERRIDE)
+    if spec.weigh is not None:
+        foreign = replace(foreign, declared=spec.weigh(foreign, rules))
     verdict = classify(foreign, trust=spec.trust, overrides=_stated(spec, override), rules=rules)
     return replace(
         classified_tool(foreign, verdict, trust=spec.trust),
-        description=f"{_prefix(spec.name)}{foreign.description}".rstrip(),
+        description=f"{_prefix(spec)}{foreign.description}".rstrip(),
         denied_tags=spec.denied_tags,
         enabled=override.enabled,
         timeout=_timeout(spec, override),
-        lane=f"mcp:{spec.name}",
+        lane=f"{spec.kind.value}:{spec.name}",
         at_once=spec.at_once,
     )
 
 
-def _prefix(server: str) -> str:
-    return f"[MCP:{server}] "
+def _prefix(spec: ServerSpec) -> str:
+    return f"[MCP:{spec.name}] " if spec.kind is Kind.MCP else ""
 
 
-def as_listed(server: str, definition: str) -> dict[str, Any]:
+def as_listed(spec: ServerSpec, definition: str) -> dict[str, Any]:
     """Turn what is remembered of a tool back into what the server listed."""
     entry: dict[str, Any] = orjson.loads(definition)
-    entry["description"] = f"{entry['description']} ".removeprefix(_prefix(server)).rstrip()
+    entry["description"] = f"{entry['description']} ".removeprefix(_prefix(spec)).rstrip()
     return entry
 
 

@@ -121,8 +121,8 @@ class Keeper(ABC):
 
     def _unreachable(self, why: str) -> SourceFailed:
         return SourceFailed(
-            f"The MCP server {self.name} cannot be reached: {in_short(why)}",
-            way_out=f"openfang servers show {self.name}",
+            f"{self.spec.who} cannot be reached: {in_short(why)}",
+            way_out=self.spec.command("show"),
         )
 
     async def settled(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Part, Result, text_part
 from openfang.core.tools import Risk, Trust
@@ -51,7 +50,7 @@ def operation_result(name: str, body: Mapping[str, Any]) -> Result:
 
 def _tool(spec: ServerSpec, name: str, operation: _Operation, rules: Rules) -> Tool:
     foreign = ForeignTool(
-        kind=Kind.MCP,
+        kind=spec.kind,
         source=spec.name,
         name=name,
         description=operation.description,

@@ -84,14 +84,13 @@ def prepared(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_call(
-    server: str, admitted: Admitted, client: Client, method: str, params: Mapping[str, Any]
+    asker: str, admitted: Admitted, client: Client, method: str, params: Mapping[str, Any]
 ) -> Call:
     """Make the call that puts a question: the server's own, and allowed to do nothing else.
 
     Its run is the call that it belongs to: the same question in another call is no loop.
     """
     call, key = admitted.call, client.key
-    asker = f"{Kind.MCP.value}:{server}"
     caller = Caller(
         id=asker,
         grants=Grants(tools=(f"{Kind.CLIENT.value}:{escape(key)}:*",)),

@@ -13,6 +13,7 @@ import orjson
 
 from openfang.core.clients import Attended, Deputy
 from openfang.core.errors import CallFailed, CallRefused
+from openfang.core.ids import tool_id
 from openfang.protocols.mcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -60,6 +61,10 @@ class Relay:
         """Put one question, for as long as it takes. Raises `Unanswered`."""
         return await self._put(errand, errand.client, method, params)
 
+    @property
+    def _asker(self) -> str:
+        return tool_id(self.spec.kind, self.spec.name)
+
     async def ask_all(
         self, errand: ClientErrand, questions: Sequence[Question]
     ) -> Mapping[str, Mapping[str, Any]]:
@@ -96,7 +101,7 @@ class Relay:
         asked = self.clean(prepared(method, params))
         check_offered(method, asked, offered_by(client, self.spec))
         self.known(client.key)
-        call = question_call(self.spec.name, errand.admitted, client, method, asked)
+        call = question_call(self._asker, errand.admitted, client, method, asked)
         try:
             with errand.patience.held():
                 result = await self.invoke(call)

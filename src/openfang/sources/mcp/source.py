@@ -32,6 +32,7 @@ from openfang.sources.mcp.operations import operations_of
 from openfang.sources.mcp.pace import Pace
 from openfang.sources.mcp.questions import Unanswered
 from openfang.sources.mcp.relay import Relay
+from openfang.sources.mcp.stdio import StdioTransport
 from openfang.sources.mcp.transport import Lost
 from openfang.sources.mcp.turns import Turns
 from openfang.sources.mcp.watches import Watches
@@ -56,7 +57,8 @@ _LONGEST_URI: Final = 8_192
 _MOST_NAMES: Final = 20_000
 
 
-def _nothing(one: object) -> None:
+def unheard(one: object) -> None:
+    """Take what nobody listens to."""
     del one
 
 
@@ -82,6 +84,9 @@ class _Believing:
         return False
 
 
+BELIEVING: Final = _Believing()
+
+
 def _as_it_is(offered: dict[str, Any]) -> dict[str, Any]:
     return offered
 
@@ -103,12 +108,12 @@ class Surroundings:
     check: Callable[[Admitted], None]
     changed: Callable[[McpSource], None]
     rules: Rules
-    back: Callable[[McpSource], None] = _nothing
+    back: Callable[[McpSource], None] = unheard
     clean: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
     invoke: Callable[[Call], Awaitable[Result]] = _nobody
-    client_known: Callable[[str], None] = _nothing
-    news: Callable[[News], None] = _nothing
-    foresee: Callable[[Sequence[Tool]], None] = _nothing
+    client_known: Callable[[str], None] = unheard
+    news: Callable[[News], None] = unheard
+    foresee: Callable[[Sequence[Tool]], None] = unheard
     judge: Judge = field(default_factory=_Believing)
     held: Callable[[str], bool] = _none_held
     pace: Pace = field(default_factory=Pace)
@@ -169,6 +174,19 @@ class McpSource(Keeper):
         """What can be said."""
         return self.lists.prompts
 
+    @property
+    def pid(self) -> int:
+        """The number of its process; 0 if none is connected."""
+        transport = self._connection.transport if self._connection is not None else None
+        child = transport.child if isinstance(transport, StdioTransport) else None
+        return child.process.pid if child is not None else 0
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The tools that it lists and that may not be seen."""
+        names = (str(one.get("name", "")) for one in self._offered)
+        return tuple(sorted(name for name in names if not self.spec.shows(name)))
+
     def tools(self) -> Sequence[Tool]:
         """List what the server offered when it was last asked, operations included."""
         return self._tools or ()
@@ -206,8 +224,8 @@ class McpSource(Keeper):
             return await self._calls.make(admitted, partial(self._ready_for, admitted))
         except BadAnswer as wrong:
             raise SourceFailed(
-                f"The MCP server {self.name} answered wrongly: {in_short(wrong.message)}",
-                way_out=f"openfang servers logs {self.name}",
+                f"{self.spec.who} answered wrongly: {in_short(wrong.message)}",
+                way_out=self.spec.command("logs"),
             ) from wrong
         except Unanswered as missed:
             text = f"{self.name} asked its client, and was not answered: {missed.message}"

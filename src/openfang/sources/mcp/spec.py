@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Trust
 from openfang.registry.classify import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from openfang.host.process import Launch
+    from openfang.registry.classify import ForeignTool
+    from openfang.registry.rules import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,9 @@ class Stdio:
     allow_private: bool = False
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    own: tuple[Path, ...] = ()
+    workspace: Path | None = None
+    trusted: bool = True
     launch: Launch | None = field(default=None, compare=False, repr=False)
 
 
@@ -84,14 +90,20 @@ class Override:
 
 
 NO_OVERRIDE = Override()
+Weigh: TypeAlias = "Callable[[ForeignTool, Rules], Declared]"
+"""What a manifest says of a tool, weighed against what is said of it otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """How to reach a server, and what the operator says of it. Two that are equal are the same."""
+    """How to reach a server, and what the operator says of it. Two that are equal are the same.
+
+    One that an extension brings is of that `kind`: its tools are those of the manifest alone.
+    """
 
     name: str
     reached: Reached
+    kind: Kind = Kind.MCP
     timeout: float = 30.0
     trust: Trust = Trust.MEDIUM
     risk: Risk | None = None
@@ -101,6 +113,18 @@ class ServerSpec:
     lazy: bool = False
     at_once: int = 10
     roots: bool = False
+    weigh: Weigh | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def who(self) -> str:
+        """How sentences about it begin."""
+        what = "MCP server" if self.kind is Kind.MCP else "extension"
+        return f"The {what} {self.name}"
+
+    def command(self, word: str) -> str:
+        """Name a command that says more of it."""
+        told = f"servers {word}" if self.kind is Kind.MCP else "ext show"
+        return f"openfang {told} {self.name}"
 
     @property
     def remote(self) -> bool:
@@ -109,4 +133,4 @@ class ServerSpec:
 
     def shows(self, tool: str) -> bool:
         """Whether this tool of the server's may be seen at all."""
-        return not self.allow_tools or tool in self.allow_tools
+        return tool in self.allow_tools or not (self.allow_tools or self.kind is Kind.EXTENSION)
