@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from openfang.app.confine import Confiner
     from openfang.app.extensions.house import Extensions
     from openfang.app.home.paths import Home
+    from openfang.app.installs.house import Installs
     from openfang.app.nodes.hops import NodeHops
     from openfang.app.servers.running import Servers
     from openfang.app.sinks import Sinks
@@ -106,6 +107,7 @@ class Parts:
     agents: Later | None = None
     peers: Peers | None = None
     extensions: Extensions | None = None
+    installs: Installs | None = None
     schedules: Book = field(init=False)
     events: Events = field(init=False)
     turned_away: Callable[[str], None] = _uncounted

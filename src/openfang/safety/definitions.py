@@ -80,6 +80,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "runs_programs": "names commands that load and run programs, or destroy data",
     "acts_unasked": "tells the model to act without being asked",
     "secret_in_text": "holds a secret in plain text",
+    "unreadable_program": "is a program that nobody can read",
     "overlong": "is longer than is looked at",
 }
 

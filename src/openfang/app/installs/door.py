@@ -1,0 +1,294 @@
+"""What an administrator does to extensions and skills. All on record; nothing of them runs here.
+
+What comes in is copied, looked at and off. To enable it is to accept it as it was shown: by its
+digest. Who installs another version beside one that is on leaves that one on until then.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
+
+from anyio import to_thread
+
+from openfang.app.installs.looking import findings_of
+from openfang.app.installs.reviews import Review
+from openfang.core.errors import Conflict, HomeError, NotFound
+from openfang.core.events import INSTALL_CHANGED, Record
+from openfang.core.ids import Kind
+from openfang.host.folders import copy_folder, digest_of, files_of
+from openfang.host.parcels import unpack
+from openfang.host.replace import replace_folder, sync_below
+from openfang.registry.board import Scanning
+from openfang.registry.pins import finding_bodies
+from openfang.safety.definitions import Neighbours
+from openfang.storage.installs import Install, forget, keep
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+    from openfang.app.installs.house import Installs
+    from openfang.app.installs.reviews import Sort
+    from openfang.app.parts import Parts
+    from openfang.core.calls import Caller
+    from openfang.storage.installs import InstallKind, Statement
+
+_WAITING: Final = ".waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Acts for one caller. Whoever makes it has seen to it that the caller may."""
+
+    parts: Parts
+    caller: Caller
+
+    async def install(
+        self, kind: InstallKind, parcel: bytes, origin: str, *, preview: bool = False
+    ) -> Review:
+        """Take an archive in, off; with `preview`, only say what would be taken in.
+
+        Beside one of the same id that was accepted before it waits until it is accepted, too.
+        """
+        async with self.parts.changing:
+            return await self._install(self._house.sort(kind), parcel, origin, preview=preview)
+
+    async def _install(self, sort: Sort, parcel: bytes, origin: str, *, preview: bool) -> Review:
+        root = self.parts.home.path / sort.folder
+        near = self._near()
+        with _staging(root) as stage:
+            review = await to_thread.run_sync(self._staged, sort, stage, parcel, origin, near)
+            self._check_free(sort, review.id)
+            if not preview:
+                await self._kept(sort, stage / "copy", review)
+        return review
+
+    def _staged(self, sort: Sort, stage: Path, parcel: bytes, origin: str, near: _Near) -> Review:
+        (stage / "raw").mkdir(mode=0o700, parents=True)
+        (stage / "copy").mkdir(mode=0o700)
+        copy_folder(unpack(parcel, stage / "raw"), stage / "copy")
+        return self._looked(sort, stage / "copy", origin, near)
+
+    def _looked(self, sort: Sort, folder: Path, origin: str, near: _Near) -> Review:
+        described = sort.read(folder)
+        files = files_of(folder)
+        known = self._house.store.get(described.id)
+        found = ()
+        if self._scanning is not Scanning.OFF:
+            found = findings_of(described, folder, files, near.but(described.id), near.builtins)
+        return Review(
+            kind=sort.kind,
+            described=described,
+            files=files,
+            digest=digest_of(files),
+            origin=origin,
+            findings=found,
+            accepted=known.review if known else {},
+        )
+
+    @property
+    def _scanning(self) -> Scanning:
+        return Scanning(self.parts.config.definitions.scan)
+
+    def _near(self) -> _Near:
+        tools = self.parts.registry.snapshot.tools.values()
+        return _Near(
+            tuple((tool.source, name) for tool in tools for name in (tool.name, tool.wire_name)),
+            frozenset(tool.name for tool in tools if tool.kind is Kind.BUILTIN),
+        )
+
+    def _check_free(self, sort: Sort, id_: str) -> None:
+        known = self._house.store.get(id_)
+        if known is not None and known.kind != sort.kind:
+            raise Conflict(
+                f"{id_} is the name of an installed {known.kind}.",
+                way_out="choose another name, or remove that one",
+            )
+
+    async def _kept(self, sort: Sort, copy: Path, review: Review) -> None:
+        """Put the copy where it belongs. What was accepted stays in its place until then."""
+        known = self._house.store.get(review.id)
+        waits = known is not None and bool(known.accepted) and known.accepted != review.digest
+        install = known if known is not None and waits else self._row(review, known)
+        place = self._house.place(sort, review.id)
+        target = self._waiting(sort, review.id) if waits else place
+        await self._on_record("install", review, (keep(install),))
+        await to_thread.run_sync(_placed, copy, target)
+        if not waits:
+            await to_thread.run_sync(_removed, self._waiting(sort, review.id))
+            await self._house.refresh(install)
+
+    def _row(self, review: Review, known: Install | None) -> Install:
+        row = Install(
+            id=review.id,
+            kind=review.kind,
+            version=review.described.version,
+            digest=review.digest,
+            origin=review.origin,
+            installed_at=self.parts.clock.time_ns(),
+            installed_by=self.caller.id,
+            findings=tuple(finding_bodies(review.findings)),
+        )
+        if known is None:
+            return row
+        names = ("enabled", "accepted", "accepted_at", "accepted_by", "review")
+        return replace(row, **{name: getattr(known, name) for name in names})
+
+    async def review(self, id_: str) -> Review:
+        """Look at what would be accepted now: what waits, else what lies in its place."""
+        install = self.found(id_)
+        sort = self._house.sort(install.kind)
+        near = self._near()
+        folder = self._next(sort, id_)
+        return await to_thread.run_sync(self._looked, sort, folder, install.origin, near)
+
+    def found(self, id_: str, kind: InstallKind | None = None) -> Install:
+        """Find one, of this kind."""
+        install = self._house.store.get(id_)
+        if install is None or kind not in {None, install.kind}:
+            word = kind or "extension or skill"
+            command = self._house.sort(kind).command if kind else "ext"
+            raise NotFound(f"No {word} {id_} is installed.", way_out=f"openfang {command} list")
+        return install
+
+    async def enable(self, id_: str, digest: str, *, accept_findings: bool = False) -> Review:
+        """Accept it as it was shown, and put it in force."""
+        async with self.parts.changing:
+            return await self._enable(id_, digest, accept_findings=accept_findings)
+
+    async def _enable(self, id_: str, digest: str, *, accept_findings: bool) -> Review:
+        install, review = self.found(id_), await self.review(id_)
+        sort = self._house.sort(install.kind)
+        self._check_shown(sort, review, digest)
+        if review.grave and not accept_findings and self._scanning is Scanning.HOLD:
+            raise Conflict(
+                f"{id_} needs more than a plain yes: {'; '.join(review.grave[:5])}.",
+                way_out=f"openfang {sort.command} enable {id_} --accept-findings",
+            )
+        accepted = replace(
+            self._row(review, install),
+            enabled=True,
+            accepted=review.digest,
+            accepted_at=self.parts.clock.time_ns(),
+            accepted_by=self.caller.id,
+            review=review.body(),
+            installed_at=install.installed_at,
+            installed_by=install.installed_by,
+        )
+        await self._on_record("enable", review, (keep(accepted),))
+        await to_thread.run_sync(self._promoted, sort, id_)
+        await self._house.refresh(accepted, review.described.tools)
+        return review
+
+    def _check_shown(self, sort: Sort, review: Review, digest: str) -> None:
+        if digest != review.digest:
+            raise Conflict(
+                f"{review.id} is not what was shown: its files have another digest now.",
+                way_out=f"look again: openfang {sort.command} show {review.id}",
+            )
+
+    def _promoted(self, sort: Sort, id_: str) -> None:
+        waiting = self._waiting(sort, id_)
+        if waiting.is_dir():
+            _placed(waiting, self._house.place(sort, id_))
+
+    async def disable(self, id_: str) -> Install:
+        """Let it go; its files stay."""
+        async with self.parts.changing:
+            install = replace(self.found(id_), enabled=False)
+            await self._on_record("disable", install, (keep(install),))
+            await self._house.refresh(install)
+            return install
+
+    async def remove(self, id_: str) -> Install:
+        """Delete it, and what waits of it. What it kept in its workspace stays."""
+        async with self.parts.changing:
+            install = self.found(id_)
+            sort = self._house.sort(install.kind)
+            await self._on_record("remove", install, (forget(id_),))
+            await self._house.gone(install)
+            for folder in (self._waiting(sort, id_), self._house.place(sort, id_)):
+                await to_thread.run_sync(_removed, folder)
+            return install
+
+    def waits(self, install: Install) -> bool:
+        """Whether another version waits beside it. It blocks for a moment."""
+        return self._waiting(self._house.sort(install.kind), install.id).is_dir()
+
+    def _waiting(self, sort: Sort, id_: str) -> Path:
+        return self.parts.home.path / sort.folder / _WAITING / id_
+
+    def _next(self, sort: Sort, id_: str) -> Path:
+        waiting = self._waiting(sort, id_)
+        return waiting if waiting.is_dir() else self._house.place(sort, id_)
+
+    @property
+    def _house(self) -> Installs:
+        installs = self.parts.installs
+        if installs is None:
+            raise HomeError("The home is not open.", way_out="openfang start")
+        return installs
+
+    async def _on_record(
+        self, act: str, what: Review | Install, statements: tuple[Statement, ...]
+    ) -> None:
+        payload: dict[str, Any] = {"kind": what.kind, "install": what.id, "act": act}
+        payload |= _facts(what)
+        grave = isinstance(what, Review) and bool(what.grave)
+        record = Record(
+            event=INSTALL_CHANGED,
+            level="warning" if grave else "info",
+            payload=payload,
+            context={"caller": self.caller.id},
+        )
+        await self.parts.broker.append([record], statements)
+
+
+def _facts(what: Review | Install) -> Mapping[str, Any]:
+    if isinstance(what, Install):
+        return {"version": what.version, "digest": what.digest}
+    return {
+        "version": what.described.version,
+        "digest": what.digest,
+        "origin": what.origin,
+        "findings": finding_bodies(what.findings),
+        "changes": [one.body() for one in what.changes],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """The names of all tools that are there, by source."""
+
+    names: tuple[tuple[str, str], ...]
+    builtins: frozenset[str]
+
+    def but(self, source: str) -> Neighbours:
+        """Leave out those of one source: an install does not shadow itself."""
+        return Neighbours(others=[name for one, name in self.names if name and one != source])
+
+
+@contextmanager
+def _staging(root: Path) -> Generator[Path]:
+    stage = root / f".stage.{token_hex(8)}"
+    try:
+        yield stage
+    finally:
+        _removed(stage)
+
+
+def _placed(new: Path, place: Path) -> None:
+    """Put a folder in its place at once, and delete what was there."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sync_below(new)
+    aside = place.with_name(f".{place.name}.{token_hex(8)}")
+    if replace_folder(new, place, aside):
+        _removed(aside)
+
+
+def _removed(folder: Path) -> None:
+    rmtree(folder, ignore_errors=True)

@@ -1,0 +1,110 @@
+"""What is installed and enabled, kept in force: at the start, and whenever something changes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from openfang.core.errors import NotFound, OpenFangError
+from openfang.core.events import INSTALL_HELD, Record
+from openfang.host.folders import digest_of, files_of
+from openfang.registry.pins import said_of
+from openfang.storage.installs import InstallStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from openfang.app.installs.reviews import Sort
+    from openfang.app.parts import Parts
+    from openfang.core.tools import Tool
+    from openfang.storage.installs import Install, InstallKind
+
+_log = logging.getLogger("openfang.installs")
+CHANGED = "Its files are not those that were accepted."
+
+
+@dataclass(slots=True)
+class Installs:
+    """Puts in force what was accepted and is still that; `held` says of the rest why not."""
+
+    parts: Parts
+    sorts: Mapping[InstallKind, Sort]
+    held: dict[str, str] = field(default_factory=dict[str, str])
+    opened: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def store(self) -> InstallStore:
+        """What the database knows."""
+        return InstallStore(self.parts.database)
+
+    def sort(self, kind: InstallKind) -> Sort:
+        """Find one sort."""
+        return self.sorts[kind]
+
+    def place(self, sort: Sort, id_: str) -> Path:
+        """Say where an install lies."""
+        return self.parts.home.path / sort.folder / id_
+
+    async def run(self) -> None:
+        """Put everything in force that is enabled; from then on whoever changes something does."""
+        await self.apply()
+        self.opened.set()
+
+    async def apply(self) -> None:
+        """Look at everything again: files and configuration may have changed."""
+        for install in self.store.all():
+            await self.refresh(install)
+
+    async def refresh(self, install: Install, shown: Iterable[Tool] = ()) -> None:
+        """Put one in force or take it out, as it stands; of `shown` tools nobody is asked again."""
+        sort = self.sort(install.kind)
+        self.held.pop(install.id, None)
+        if not install.enabled:
+            await sort.drop(install.id)
+            return
+        try:
+            if await to_thread.run_sync(self._digest, sort, install.id) != install.accepted:
+                await self._hold(install, CHANGED)
+                return
+            await sort.put(install, self.place(sort, install.id))
+        except (OpenFangError, OSError) as error:
+            await self._hold(install, str(error))
+            return
+        self._accept(shown)
+
+    async def gone(self, install: Install) -> None:
+        """Take one out that is deleted."""
+        self.held.pop(install.id, None)
+        await self.sort(install.kind).drop(install.id)
+
+    def _digest(self, sort: Sort, id_: str) -> str:
+        return digest_of(files_of(self.place(sort, id_)))
+
+    async def _hold(self, install: Install, reason: str) -> None:
+        self.held[install.id] = reason
+        await self.sort(install.kind).drop(install.id)
+        _log.warning("%s %s is held back: %s", install.kind, install.id, reason)
+        payload = {"kind": install.kind, "install": install.id, "reason": reason}
+        record = Record(event=INSTALL_HELD, level="warning", payload=payload, context={})
+        await self.parts.broker.append([record])
+
+    def _accept(self, shown: Iterable[Tool]) -> None:
+        """Pin what a person has just accepted with the files: nobody is asked twice."""
+        registry = self.parts.registry
+        for tool in shown:
+            held = registry.snapshot.held.get(tool.id)
+            if held is not None and held.digest == said_of(tool).digest:
+                registry.accept(tool.id)
+
+    async def checked(self, id_: str) -> bool:
+        """Whether the files of one are still those that were accepted; else it is held back."""
+        install = self.store.get(id_)
+        if install is None:
+            raise NotFound(f"{id_} is not installed.", way_out="openfang ext list")
+        await self.refresh(install)
+        return id_ not in self.held
