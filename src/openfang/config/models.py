@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
 from pydantic_core import PydanticCustomError
 
 from openfang.config.agents import Agents
+from openfang.config.extensions import ExtensionId, ExtensionSettings
 from openfang.config.fields import Name, Section, Text, Url, meaning
 from openfang.config.llm import DefaultModel, ModelProvider
 from openfang.config.node import (
@@ -123,6 +124,9 @@ class Config(Section):
     tools: Tools = Field(default=Tools(), description="Limits of tools, and built-in ones.")
     definitions: Definitions = Field(
         default=Definitions(), description="What others say of their tools, prompts and agents."
+    )
+    extensions: dict[ExtensionId, ExtensionSettings] = Field(
+        default={}, description="What the operator says of extensions, by id."
     )
     toolsets: dict[ToolsetName, Toolset] = Field(
         default={}, description="Named selections of tools."
