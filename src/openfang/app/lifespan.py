@@ -18,6 +18,7 @@ from openfang.app.agents.later import Later
 from openfang.app.anchor import Anchors
 from openfang.app.build import build
 from openfang.app.extensions.house import Extensions
+from openfang.app.installs.house import Installs
 from openfang.app.servers.running import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
@@ -64,11 +65,12 @@ async def open_app(
         parts.agents = Later(parts, environ)
         parts.peers = Peers(parts, environ)
         parts.extensions = Extensions(parts, environ)
+        parts.installs = Installs(parts)
         anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
-            added = (parts.extensions.run,)
+            added = (parts.extensions.run, parts.installs.run)
             async with beside(anchors.run, *watches, *running, *added):
                 try:
                     yield parts

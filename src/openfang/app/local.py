@@ -27,6 +27,7 @@ from openfang.app.calling import ONE_SHOT
 from openfang.app.definitions import held_body
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
+from openfang.app.installs.people import Installing
 from openfang.app.lifespan import open_app
 from openfang.app.managing import Managing
 from openfang.app.schedules.people import Scheduling
@@ -66,7 +67,7 @@ _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Local(Managing, Scheduling):
+class Local(Managing, Scheduling, Installing):
     """What one caller can do with an open home."""
 
     async def call(

@@ -22,7 +22,7 @@ _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
-    "Servers and clients": ("servers", "import", "secrets", "connect", "mcp"),
+    "Servers and clients": ("servers", "ext", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "nodes", "backup", "restore", "completion"),
 }
 _COMMANDS = {
@@ -72,6 +72,19 @@ _GROUPS = {
             "held": ("held:list_held", "Show what of them waits for a person, and why."),
             "accept": ("held:accept_held", "Take what is held back as it is now."),
             "test": ("servers:try_server", "Connect to one, and say what is wrong."),
+        },
+    ),
+    "ext": (
+        "Add tools of your own or of others: extensions, each in a folder.",
+        {
+            "new": ("ext_new:new", "Make a folder with one that works, and its test."),
+            "install": ("ext:install", "Take one in, and show what it would be allowed to do."),
+            "list": ("ext:list_extensions", "List those that are installed, and how each is."),
+            "show": ("ext:show_extension", "Show one: files, tools, permissions, findings."),
+            "enable": ("ext:enable", "Accept one as it is shown: its tools are offered."),
+            "disable": ("ext:disable", "Let one go; its files stay."),
+            "remove": ("ext:remove", "Delete one, with its files."),
+            "check": ("ext:check", "Find every mistake of a folder, and install nothing."),
         },
     ),
     "secrets": (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.events import AuditEvent
     from openfang.core.ids import Kind
+    from openfang.core.installs import InstallKind
     from openfang.core.keys import AdminToken, Key, Question, QuestionFilter, QuestionPage, Spec
     from openfang.core.log import Proof, Search, Table, Verification
     from openfang.core.memory import Wanted
@@ -170,6 +171,32 @@ class Session(Protocol):
 
     async def remove_server(self, name: str) -> Mapping[str, Any]:
         """Take an MCP server out of the configuration."""
+        ...
+
+    async def installs(self, kind: InstallKind) -> Sequence[Mapping[str, Any]]:
+        """List what is installed, by id, and how each is."""
+        ...
+
+    async def installed(self, kind: InstallKind, install_id: str) -> Mapping[str, Any]:
+        """Show one, with all that a person decides by."""
+        ...
+
+    async def install(
+        self, kind: InstallKind, parcel: bytes, origin: str, *, preview: bool = False
+    ) -> Mapping[str, Any]:
+        """Take an archive in, off; with `preview`, only say what would be taken in."""
+        ...
+
+    async def change_install(
+        self,
+        kind: InstallKind,
+        install_id: str,
+        act: str,
+        *,
+        digest: str = "",
+        accept_findings: bool = False,
+    ) -> Mapping[str, Any]:
+        """Enable one as it was shown, by its digest; disable or remove it."""
         ...
 
     async def secrets(self) -> Sequence[Mapping[str, Any]]:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-LARGEST_PARCEL: Final = 10_000_000
+LARGEST_PARCEL: Final = 7_000_000
+"""In base64 it fits into one request of the API."""
 _CHUNK: Final = 1 << 18
 _OVERHEAD: Final = 4 << 20
 _ANOTHER: Final = "pack the folder anew, as .tar.gz or .zip"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from openfang.core.installs import InstallKind
     from openfang.storage.database import Database
 
 Statement: TypeAlias = "tuple[str, Sequence[Any]]"
-InstallKind: TypeAlias = Literal["extension", "skill"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

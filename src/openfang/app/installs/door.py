@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from openfang.app.installs.looking import findings_of
 from openfang.app.installs.reviews import Review
-from openfang.core.errors import Conflict, HomeError, NotFound
+from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
 from openfang.core.events import INSTALL_CHANGED, Record
 from openfang.core.ids import Kind
 from openfang.host.folders import copy_folder, digest_of, files_of
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from openfang.app.installs.reviews import Sort
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
-    from openfang.storage.installs import InstallKind, Statement
+    from openfang.core.installs import InstallKind
+    from openfang.storage.installs import Statement
 
 _WAITING: Final = ".waiting"
 
@@ -145,6 +146,13 @@ class Door:
         near = self._near()
         folder = self._next(sort, id_)
         return await to_thread.run_sync(self._looked, sort, folder, install.origin, near)
+
+    async def tried(self, id_: str) -> Review | None:
+        """Look at it, if it can be read."""
+        try:
+            return await self.review(id_)
+        except OpenFangError:
+            return None
 
     def found(self, id_: str, kind: InstallKind | None = None) -> Install:
         """Find one, of this kind."""

@@ -16,13 +16,14 @@ from openfang.registry.pins import said_of
 from openfang.storage.installs import InstallStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from openfang.app.installs.reviews import Sort
     from openfang.app.parts import Parts
+    from openfang.core.installs import InstallKind
     from openfang.core.tools import Tool
-    from openfang.storage.installs import Install, InstallKind
+    from openfang.storage.installs import Install
 
 _log = logging.getLogger("openfang.installs")
 CHANGED = "Its files are not those that were accepted."
@@ -33,9 +34,10 @@ class Installs:
     """Puts in force what was accepted and is still that; `held` says of the rest why not."""
 
     parts: Parts
-    sorts: Mapping[InstallKind, Sort]
     held: dict[str, str] = field(default_factory=dict[str, str])
     opened: anyio.Event = field(default_factory=anyio.Event)
+    _sorts: dict[InstallKind, Sort] = field(default_factory=dict["InstallKind", "Sort"])
+    _again: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def store(self) -> InstallStore:
@@ -43,17 +45,34 @@ class Installs:
         return InstallStore(self.parts.database)
 
     def sort(self, kind: InstallKind) -> Sort:
-        """Find one sort."""
-        return self.sorts[kind]
+        """Find one sort; most homes have nothing of it, and need not load how it is read."""
+        if kind not in self._sorts:
+            self._sorts[kind] = self._made(kind)
+        return self._sorts[kind]
+
+    def _made(self, kind: InstallKind) -> Sort:
+        from openfang.app.installs.extensions import ExtensionSort  # noqa: PLC0415 - see `sort`
+
+        if kind != "extension" or self.parts.extensions is None:
+            raise NotFound(f"There are no {kind}s here.")
+        return ExtensionSort(self.parts, self.parts.extensions)
 
     def place(self, sort: Sort, id_: str) -> Path:
         """Say where an install lies."""
         return self.parts.home.path / sort.folder / id_
 
     async def run(self) -> None:
-        """Put everything in force that is enabled; from then on whoever changes something does."""
-        await self.apply()
-        self.opened.set()
+        """Put everything in force that is enabled, now and whenever it is to be looked at again."""
+        while True:
+            self._again = anyio.Event()
+            async with self.parts.changing:
+                await self.apply()
+            self.opened.set()
+            await self._again.wait()
+
+    def again(self) -> None:
+        """Have everything looked at again: the configuration is another."""
+        self._again.set()
 
     async def apply(self) -> None:
         """Look at everything again: files and configuration may have changed."""

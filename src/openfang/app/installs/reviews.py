@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from openfang.core.tools import Risk
 from openfang.registry.differences import changes
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from openfang.core.installs import InstallKind
     from openfang.core.tools import Tool
     from openfang.host.folders import FolderFile
     from openfang.registry.differences import Change
     from openfang.safety.definitions import Finding
-    from openfang.storage.installs import Install, InstallKind
+    from openfang.storage.installs import Install
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +49,10 @@ class Described:
 class Sort(Protocol):
     """One sort of what can be added: how it is read, and how it is put in force and taken out."""
 
-    kind: InstallKind
-    folder: str
+    kind: ClassVar[InstallKind]
+    folder: ClassVar[str]
     """Where its installs lie, below the home."""
-    command: str
+    command: ClassVar[str]
     """What people type: `openfang {command} enable ID`."""
 
     def read(self, folder: Path) -> Described:

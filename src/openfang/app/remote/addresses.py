@@ -10,10 +10,15 @@ from openfang.core.errors import NotFound, UnknownTool
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.installs import InstallKind
     from openfang.core.memory import Wanted
 
 SERVERS: Final = "/api/mcp/servers"
 TASKS: Final = "/api/a2a/tasks"
+INSTALLS: Final[Mapping[InstallKind, str]] = {
+    "extension": "/api/extensions",
+    "skill": "/api/skills",
+}
 _MEMORY: Final = "/api/memory"
 
 
@@ -32,6 +37,13 @@ def server_path(name: str) -> str:
 def secret_path(name: str) -> str:
     """Where a secret is."""
     return _named("/api/secrets", "secret", name)
+
+
+def install_path(kind: InstallKind, install_id: str) -> str:
+    """Where an extension or a skill is."""
+    if not install_id:
+        raise NotFound(f"No {kind} without a name.")
+    return f"{INSTALLS[kind]}/{segment(install_id)}"
 
 
 def agent_path(name: str) -> str:

@@ -26,6 +26,7 @@ from openfang.app.remote.addresses import (
     tool_path,
 )
 from openfang.app.remote.asking import in_doubt
+from openfang.app.remote.installs import RemoteInstalls
 from openfang.app.remote.keys import content_body, dated_key, read_made, wanted_key
 from openfang.app.remote.log import RemoteLog
 from openfang.app.remote.questions import dated_question, questions_query, read_questions
@@ -68,7 +69,7 @@ _SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Remote(RemoteSchedules, RemoteLog):
+class Remote(RemoteSchedules, RemoteInstalls, RemoteLog):
     """The daemon, asked as one caller."""
 
     async def call(

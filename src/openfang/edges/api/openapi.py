@@ -11,6 +11,7 @@ import orjson
 from openfang.edges.api import (
     agents,
     held,
+    installs,
     memory,
     schedules,
     schemas,
@@ -103,6 +104,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
                 **schemas.COMPONENTS,
                 **servers.COMPONENTS,
                 **held.COMPONENTS,
+                **installs.COMPONENTS,
                 **agents.COMPONENTS,
                 **sessions.COMPONENTS,
                 **memory.COMPONENTS,

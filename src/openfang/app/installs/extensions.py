@@ -1,0 +1,189 @@
+"""Extensions, as the door knows them: read from `manifest.json`, run by the house of extensions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from anyio import to_thread
+from pydantic import SecretStr
+
+from openfang.app.installs.reviews import Described
+from openfang.app.servers.translate import rules_of
+from openfang.app.variables import expanded
+from openfang.config.extension_manifests import FILE, permissions_said, read_manifest
+from openfang.config.extensions import NO_SETTINGS
+from openfang.core.errors import ConfigError, NotFound, SourceFailed
+from openfang.core.ids import Kind
+from openfang.host.sandbox import Bare, SandboxMissing, available, choose
+from openfang.registry.classify import Declared, ForeignTool, classified_tool, classify
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openfang.app.extensions.house import Extensions
+    from openfang.app.parts import Parts
+    from openfang.config.extension_manifests import Read
+    from openfang.config.extensions import ExtensionSettings
+    from openfang.core.installs import InstallKind
+    from openfang.core.tools import Tool
+    from openfang.registry.rules import Rules
+    from openfang.sources.extensions.spec import Capability, ExtensionSpec
+    from openfang.storage.installs import Install
+
+_NOWHERE: Final = Path("/nonexistent")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionSort:
+    """Programs that bring tools."""
+
+    kind: ClassVar[InstallKind] = "extension"
+    folder: ClassVar[str] = "extensions"
+    command: ClassVar[str] = "ext"
+    parts: Parts
+    extensions: Extensions
+
+    def read(self, folder: Path) -> Described:
+        """Read its manifest, and say what it would be allowed to do."""
+        read = read_manifest(folder, user=Path.home())
+        manifest, settings = read.manifest, self._settings(read.manifest.id)
+        spec = read.spec(folder=folder, workspace=_NOWHERE, settings=settings)
+        return Described(
+            id=manifest.id,
+            version=manifest.version,
+            written=FILE,
+            title=manifest.name,
+            description=manifest.description,
+            author=manifest.author,
+            license=manifest.license,
+            runtime=runtime_words(spec),
+            definition=read.data,
+            tools=tools_of(spec, rules_of(self.parts.config)),
+            permissions=permissions_said(manifest),
+            words=tuple(permission_words(spec)),
+            sandbox=sandbox_words(spec),
+        )
+
+    def _settings(self, id_: str) -> ExtensionSettings:
+        return self.parts.config.extensions.get(id_, NO_SETTINGS)
+
+    async def put(self, install: Install, folder: Path) -> None:
+        """Offer it as its manifest and the configuration say."""
+        await self.extensions.put(await to_thread.run_sync(self._spec, install, folder))
+
+    def _spec(self, install: Install, folder: Path) -> ExtensionSpec:
+        read, settings = read_manifest(folder, user=Path.home()), self._settings(install.id)
+        workspace = self.parts.home.workspace(f"ext-{install.id}")
+        return read.spec(
+            folder=folder,
+            workspace=workspace,
+            digest=install.accepted,
+            settings=settings,
+            config=self._config(read, settings),
+        )
+
+    def _config(self, read: Read, settings: ExtensionSettings) -> dict[str, Any]:
+        """Give each value that is declared: the operator's, else its default."""
+        declared = read.manifest.config
+        id_ = read.manifest.id
+        unknown = sorted({*settings.config} - {*declared})
+        if unknown:
+            raise ConfigError(
+                f"extensions.{id_}.config.{unknown[0]} is not declared in its manifest.",
+                way_out=f"declared are: {', '.join(declared) or 'none'}",
+            )
+        values = {name: one.default for name, one in declared.items() if one.default is not None}
+        values |= {name: self._value(id_, one) for name, one in settings.config.items()}
+        missing = [name for name, one in declared.items() if one.required and name not in values]
+        if missing:
+            raise ConfigError(
+                f"{id_} needs {missing[0]}: {declared[missing[0]].description}".rstrip(": "),
+                way_out=f'[extensions."{id_}".config] {missing[0]} = ...',
+            )
+        return values
+
+    def _value(self, owner: str, value: SecretStr | float) -> str | float:
+        if isinstance(value, SecretStr):
+            return expanded(self.parts, owner, value.get_secret_value())
+        return value
+
+    async def drop(self, id_: str) -> None:
+        """Take it away."""
+        await self.extensions.drop(id_)
+
+    def state(self, id_: str) -> Mapping[str, Any]:
+        """Say how its process is."""
+        try:
+            return asdict(self.extensions.state(id_))
+        except NotFound:
+            return {"how": "idle"}
+
+
+def runtime_words(spec: ExtensionSpec) -> str:
+    """Say what runs it."""
+    runtime = spec.runtime
+    said = f"{runtime.kind} {runtime.python or ''}".strip() + f": {' '.join(runtime.entry)}"
+    if runtime.requirements:
+        said += f", with {', '.join(runtime.requirements)}"
+    return said
+
+
+def sandbox_words(spec: ExtensionSpec) -> str:
+    """Say what its process will run in on this machine. It blocks: what there is, is tried."""
+    try:
+        chosen = choose(spec.sandbox, available())
+    except (SandboxMissing, SourceFailed) as error:
+        return f"none, so it will not be started: {error}"
+    return f"none: {chosen.reason}" if isinstance(chosen, Bare) else "bubblewrap and seccomp"
+
+
+def permission_words(spec: ExtensionSpec) -> list[str]:
+    """Say in plain words what it may reach."""
+    may = spec.permissions
+    grants = may.grants
+    said = [
+        "read its own folder, and write in a workspace of its own",
+        _listed("call these tools, where its caller may", grants.tools),
+        _listed("read memory", grants.memory_read),
+        _listed("write memory", grants.memory_write),
+        _listed("read these paths", may.read),
+        _listed("write these paths", may.write),
+        _listed("know these variables of the node", may.variables),
+        "reach the network, through the guarded egress" if may.network else "",
+    ]
+    cannot = [] if may.network else ["not reach the network"]
+    return [*filter(None, said), *cannot]
+
+
+def _listed(words: str, values: tuple[object, ...]) -> str:
+    return f"{words}: {', '.join(map(str, values))}" if values else ""
+
+
+def tools_of(spec: ExtensionSpec, rules: Rules) -> tuple[Tool, ...]:
+    """Weigh what its manifest says of each tool."""
+    return tuple(_tool(spec, one, rules) for one in spec.capabilities)
+
+
+def _tool(spec: ExtensionSpec, said: Capability, rules: Rules) -> Tool:
+    sink = said.sink
+    foreign = ForeignTool(
+        kind=Kind.EXTENSION,
+        source=spec.id,
+        name=said.name,
+        description=said.description,
+        title=said.title or None,
+        input_schema=said.input_schema,
+        output_schema=said.output_schema,
+        annotations=said.annotations,
+        declared=Declared(
+            risk=said.risk,
+            tags=said.tags,
+            effect=sink.effect if sink else None,
+            targets=sink.targets if sink else None,
+        ),
+    )
+    verdict = classify(foreign, trust=spec.trust, rules=rules)
+    tool = classified_tool(foreign, verdict, trust=spec.trust)
+    return replace(tool, wire_name=said.shown_as)
