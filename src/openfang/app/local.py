@@ -115,6 +115,8 @@ class Local(Managing, Scheduling, Installing):
         servers = self.parts.servers
         if servers is None or (name and self.parts.registry.find(name) is not None):
             return
+        if self.parts.installs:
+            await self.parts.installs.settled()
         of_agents, one_shot = name.startswith(_OF_AGENTS), self.edge == ONE_SHOT
         perhaps = not name or (one_shot and not name.startswith("mcp"))
         if self.parts.agents and (of_agents or perhaps):

@@ -11,6 +11,7 @@ from openfang.cli.options import Json
 from openfang.cli.output import clean, fields, note, note_command, print_json, say, table
 from openfang.cli.reviews import asked, show_review
 from openfang.cli.session import held_home, on_home
+from openfang.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,9 +156,11 @@ def enable(
 
 def _review(home: Held, name: str) -> Mapping[str, Any]:
     found = home.do(lambda session: session.installed(_KIND, name))
-    if found["review"] is None:  # it cannot be read: the refusal says why
+    review: Mapping[str, Any] | None = found["review"]
+    if review is None:  # it cannot be read: the refusal says why
         home.do(lambda session: session.change_install(_KIND, name, "enable", digest=_NONE))
-    return found["review"]
+        raise NotFound(f"{name} cannot be read.")
+    return review
 
 
 def disable(name: str, /, *, as_json: Json = False) -> None:

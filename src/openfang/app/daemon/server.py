@@ -85,6 +85,8 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         parts.agents.want(resume=True)
     if parts.peers:
         parts.peers.want()
+    if parts.installs:
+        parts.installs.want()
     reloader = Reloader(parts=parts, environ=environ, applied=applied, telemetry=telemetry)
     parts.pipeline.observers = (*parts.pipeline.observers, telemetry)
     node = ServedNode(

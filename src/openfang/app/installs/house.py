@@ -35,7 +35,8 @@ class Installs:
 
     parts: Parts
     held: dict[str, str] = field(default_factory=dict[str, str])
-    opened: anyio.Event = field(default_factory=anyio.Event)
+    _wanted: anyio.Event = field(default_factory=anyio.Event)
+    _opened: anyio.Event = field(default_factory=anyio.Event)
     _sorts: dict[InstallKind, Sort] = field(default_factory=dict["InstallKind", "Sort"])
     _again: anyio.Event = field(default_factory=anyio.Event)
 
@@ -63,12 +64,22 @@ class Installs:
 
     async def run(self) -> None:
         """Put everything in force that is enabled, now and whenever it is to be looked at again."""
+        await self._wanted.wait()
         while True:
             self._again = anyio.Event()
             async with self.parts.changing:
                 await self.apply()
-            self.opened.set()
+            self._opened.set()
             await self._again.wait()
+
+    def want(self) -> None:
+        """Begin, in the background: many commands need nothing of it."""
+        self._wanted.set()
+
+    async def settled(self) -> None:
+        """Begin, and wait until all that is enabled is in force."""
+        self.want()
+        await self._opened.wait()
 
     def again(self) -> None:
         """Have everything looked at again: the configuration is another."""

@@ -73,7 +73,7 @@ class Installing(Calling):
     async def _may(self, *roles: Role) -> None:
         await require(self.parts, self.caller, *roles)
         if self.parts.installs is not None:
-            await self.parts.installs.opened.wait()
+            await self.parts.installs.settled()
 
     @property
     def _door(self) -> Door:

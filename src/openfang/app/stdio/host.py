@@ -52,6 +52,8 @@ def _server(parts: Parts) -> PrivateServer:
         parts.servers.want()
     if parts.agents is not None:
         parts.agents.want()
+    if parts.installs is not None:
+        parts.installs.want()
     return PrivateServer(
         parts=parts,
         handler=Handler(secret=parts.master.derive("mcp-state"), clock=parts.clock),
