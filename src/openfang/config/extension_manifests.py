@@ -120,25 +120,44 @@ def settings() -> list[schema.Setting]:
 
 
 def _misfits(document: Document, manifest: ExtensionManifest, folder: Path) -> Iterator[Problem]:
-    """Check what the model cannot tell alone: the files of the folder, and tools that exist."""
-    runtime = _runtime_of(manifest)
-    if runtime.kind == "mcp":
-        files = [word for word in runtime.command if word.startswith("./")]
-        path = ("runtime", "command")
-    else:
-        files = [_entry(manifest, runtime)]
-        path = ("entry",) if manifest.entry else ("runtime",)
-    for file in files:
-        if not (folder / file).is_file():
-            what = f"expected a file of the folder, got {shown(file)}"
-            yield Problem(document.place(path), ".".join(path), what)
-    granted = _said(manifest)
-    for what in filter(None, map(mistaken, granted.tools)):
-        yield Problem(document.place(("permissions", "tools")), "permissions.tools", what)
+    """Check what no part can tell alone: the whole, the files of the folder, tools that exist."""
+    checks = (*_whole(manifest), *_missing_files(manifest, folder), *_unknown_tools(manifest))
+    for path, what in checks:
+        yield Problem(document.place(path), ".".join(path), f"expected {what}")
+
+
+def _whole(manifest: ExtensionManifest) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not {"linux", "all"} & {*manifest.platforms}:
+        yield ("platforms",), '"linux" or "all" among them'
+    names = [one.name for one in manifest.capabilities]
+    for double in sorted({name for name in names if names.count(name) > 1}):
+        yield ("capabilities",), f"each of them once, and {shown(double)} is there twice"
+    if manifest.runtime == "mcp":
+        yield ("runtime",), 'a table with "kind": "mcp" and its "command"'
+    if not names and _runtime_of(manifest).kind != "mcp":
+        yield ("capabilities",), "at least one"
     for name, one in manifest.config.items():
         if one.required and one.default is not None:
-            what = "expected no default where it is required"
-            yield Problem(document.place(("config", name)), f"config.{name}.default", what)
+            yield ("config", name, "default"), "none where it is required"
+
+
+def _missing_files(
+    manifest: ExtensionManifest, folder: Path
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    runtime = _runtime_of(manifest)
+    if runtime.kind == "mcp":
+        key, files = ("runtime", "command"), [one for one in runtime.command if one[:2] == "./"]
+    else:
+        key = ("entry",) if manifest.entry else ("runtime",)
+        files = [_entry(manifest, runtime)]
+    for file in files:
+        if not (folder / file).is_file():
+            yield key, f"a file of the folder, got {shown(file)}"
+
+
+def _unknown_tools(manifest: ExtensionManifest) -> Iterator[tuple[tuple[str, ...], str]]:
+    for what in filter(None, map(mistaken, _said(manifest).tools)):
+        yield ("permissions", "tools"), what.removeprefix("expected ")
 
 
 def _runtime_of(manifest: ExtensionManifest) -> RuntimeSection:

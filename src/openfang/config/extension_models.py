@@ -197,7 +197,8 @@ class CapabilitySection(Section):
         default=None, description="How long one call may take; unset means as the operator says."
     )
     tool_name: WireName | None = Field(
-        default=None, description="What models see; unset means `ext_{id}_{name}`."
+        default=None,
+        description="What models see; unset means its name, or `ext_{id}_{name}` if that is taken.",
     )
     command: Absent = Field(default=None, description="Refused: it is called by its name.")
     runner: Absent = Field(default=None, description="Refused: its own process runs its tools.")
@@ -320,18 +321,3 @@ class ExtensionManifest(Section):
     install: Absent = Field(
         default=None, description="Refused: nothing of it runs while it is installed."
     )
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if not {"linux", "all"} & set(self.platforms):
-            raise _wrong('"linux" or "all" in `platforms`')
-        names = [one.name for one in self.capabilities]
-        if len({*names}) < len(names):
-            double = next(name for name in names if names.count(name) > 1)
-            raise _wrong(f"each capability once, and {double!r} is there twice")
-        kind = self.runtime if isinstance(self.runtime, str) else self.runtime.kind
-        if kind != "mcp" and not self.capabilities:
-            raise _wrong("at least one capability")
-        if kind == "mcp" and isinstance(self.runtime, str):
-            raise _wrong('`"runtime": {"kind": "mcp", "command": [...]}`')
-        return self
