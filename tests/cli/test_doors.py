@@ -35,6 +35,7 @@ WITHOUT_A_KEY = {
     "config schema": "prints what is the same everywhere",
     "config path": "prints a path",
     "agents new": "writes a file of one's own",
+    "ext new": "writes files of one's own",
     "nodes trust": "changes one's own file",
     "nodes list": "reads one's own file",
     "nodes remove": "changes one's own file",
@@ -60,6 +61,12 @@ TYPED = {
     "servers logs": "waiting",
     "servers test": "waiting",
     "servers accept": "prompt:waiting:x",
+    "ext install": "{extension}",
+    "ext check": "{extension}",
+    "ext show": "counting",
+    "ext enable": "counting --yes",
+    "ext disable": "counting",
+    "ext remove": "counting",
     "secrets set": "another",
     "secrets remove": "token --yes",
     "agents show": "assistant",
@@ -186,7 +193,9 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
     (folder / "plan").write_text("a plan")
     (folder / "rules.toml").write_text(RULES)
     (folder / "servers.json").write_text('{"mcpServers": {"files": {"command": "no-such"}}}')
+    cli("ext", "new", str(folder / "counting"))
     with serving(cli):
+        cli("ext", "install", str(folder / "counting"))
         cli("keys", "create", "victim")
         cli("secrets", "set", "token", stdin="a-token-of-the-owner\n")
         sent = cli("a2a", "send", "assistant", CANARY, "--json").json
@@ -203,6 +212,7 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
                 "posted": posted["structured"]["task_id"],
                 "question": asked,
                 "file": str(folder / "plan"),
+                "extension": str(folder / "counting"),
                 "servers": str(folder / "servers.json"),
                 "rules": str(folder / "rules.toml"),
                 "stolen": str(folder / "stolen.tar"),

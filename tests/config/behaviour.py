@@ -120,7 +120,20 @@ _TOOLSET_KEYS = {
     "mode": "test_search.py::test_two_tools_stand_for_all_and_the_best_fit_comes_first",
 }
 
+_EXTENSION = "tests/config/test_extension_manifests.py::"
+_EXTENSION_KEYS = {
+    "config": "tests/cli/test_ext.py::test_the_operator_sets_what_an_extension_declares",
+    "sandbox": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "network": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "fs_read": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "fs_write": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "trust": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "timeout_secs": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "max_concurrency": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+}
+
 BEHAVIOUR: dict[str, str] = {
+    **{f"extensions.NAME.{key}": test for key, test in _EXTENSION_KEYS.items()},
     "api_key": f"{SETTINGS}test_api_key_is_a_named_key_without_admin",
     "api_listen": f"{LOAD}test_the_environment_overrides_where_the_node_listens",
     "public_url": f"{API}test_origins.py::test_the_public_address_is_a_name_and_a_page_of_the_node",

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.config.test_schema import row
 
 from openfang.app.installs.starters import new_extension
-from openfang.config.extension_manifests import json_schema, read_manifest
+from openfang.config.extension_manifests import json_schema, read_manifest, settings
 from openfang.config.extensions import ExtensionSettings
 from openfang.core.errors import ConfigError
 from openfang.core.tools import Effect, Risk, Sink, Trust
@@ -97,6 +98,7 @@ def test_the_operator_narrows_the_network_and_adds_paths(tmp_path: Path) -> None
     settings = ExtensionSettings(
         network=False,
         fs_read=("/srv/a",),
+        fs_write=("/srv/b",),
         trust=Trust.LOW,
         sandbox="required",
         timeout_secs=3,
@@ -104,6 +106,7 @@ def test_the_operator_narrows_the_network_and_adds_paths(tmp_path: Path) -> None
     )
     found = spec(written(tmp_path, manifest), settings)
     assert (found.permissions.network, found.permissions.read) == (False, (Path("/srv/a"),))
+    assert found.permissions.write == (Path("/srv/b"),)
     assert (found.trust, found.sandbox, found.timeout, found.at_once) == (
         Trust.LOW, "required", 3, 2,
     )  # fmt: skip
@@ -201,3 +204,15 @@ def test_the_schema_describes_every_key() -> None:
     assert found["additionalProperties"] is False
     for name, key in found["properties"].items():
         assert key.get("description"), name
+
+
+def test_the_page_explains_exactly_the_keys_that_there_are() -> None:
+    page = (Path(__file__).parents[2] / "docs/extensions.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") > 4]
+    assert sorted(rows) == sorted(map(row, settings()))
+
+
+def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/extensions.md").read_text("utf-8")
+    example = page.partition("```json\n")[2].partition("```")[0]
+    assert spec(written(tmp_path, json.loads(example))).permissions.network

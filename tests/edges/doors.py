@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 from tests.edges.live import Reply, live
 from tests.edges.mcp.talking import BOTH, META, modern_headers, request
+from tests.edges.parcels import extension_parcel
 
 from openfang.edges.a2a import places, seed_words
 from openfang.edges.a2a.edge import A2aEdge
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from openfang.edges.a2a.routes import Routes
     from openfang.storage.database import Database
 
+EXTENSION = "counting"
+PARCEL, DIGEST = extension_parcel(EXTENSION)
 CANARY = "the-owner-alone-knows-this"
 AGENT, TOOL = "helper", "mcp:demo:write"
 CONFIG = """
@@ -111,7 +114,9 @@ class Scene:
     def _state(self) -> dict[str, Any]:
         parts = self.node.app.parts
         home = parts.home.path
-        files = {home / "config.toml", *(home / "agents").rglob("*"), *home.glob("secrets*")}
+        kept = ("agents", "extensions")
+        below = {one for folder in kept for one in (home / folder).rglob("*")}
+        files = {home / "config.toml", *below, *home.glob("secrets*")}
         return {
             **_tables(parts.database),
             "files": {str(one): one.read_bytes() for one in files if one.is_file()},
@@ -134,6 +139,7 @@ async def scene(folder: Path, demo: Demo, clock: Clock | None = None) -> AsyncGe
         for path, body in (
             ("/api/keys", {"name": "victim"}),
             ("/api/specs", {"name": "plan", "content": CANARY}),
+            ("/api/extensions", {"archive_base64": PARCEL, "origin": CANARY}),
         ):
             assert (await node.post(path, body)).status == 201
         await node.ask("PUT", "/api/secrets/token", json={"value": CANARY})
@@ -303,6 +309,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/secrets/{name}": {"value": "another"},
     "/api/audit/sql": {"query": "SELECT 1"},
     "/api/audit/prove": {"record": 1, "hash": "ab" * 32},
+    "/api/extensions": {"archive_base64": PARCEL},
+    "/api/extensions/{id}/enable": {"digest": DIGEST},
     "/api/mcp/servers": {"name": "more", "transport": {"type": "stdio", "command": "no-such"}},
 }
 
@@ -317,6 +325,7 @@ def _filled(path: str, told: Scene) -> str:
         "/api/a2a/tasks/": told.task,
         "/a2a/tasks/": told.task,
         "/api/mcp/servers/": "waiting",
+        "/api/extensions/": EXTENSION,
         "/api/keys/": "victim",
         "/api/secrets/": "token",
         "/api/a2a/agents/": "elsewhere",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from openfang.app.anchor import anchoring
 from openfang.app.home.checks import Check, Health, fail, ok, warn
+from openfang.app.home.installs import installs
 from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
 from openfang.app.home.thinking import of_models
@@ -123,6 +124,7 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         lambda: _leftovers(database, home),
         lambda: held(database),
         lambda: peers(database, config),
+        lambda: installs(database, home),
         *((lambda: _anchored(database, config, now),) if config.audit.anchor else ()),
     )
     try:

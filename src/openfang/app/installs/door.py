@@ -6,19 +6,20 @@ digest. Who installs another version beside one that is on leaves that one on un
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from openfang.app.installs.looking import findings_of
 from openfang.app.installs.reviews import Review
 from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
 from openfang.core.events import INSTALL_CHANGED, Record
 from openfang.core.ids import Kind
+from openfang.core.installs import COMMANDS, FOLDERS, WAITING
 from openfang.host.folders import copy_folder, digest_of, files_of
 from openfang.host.parcels import unpack
 from openfang.host.replace import replace_folder, sync_below
@@ -28,7 +29,7 @@ from openfang.safety.definitions import Neighbours
 from openfang.storage.installs import Install, forget, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     from openfang.app.installs.house import Installs
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.installs import InstallKind
     from openfang.storage.installs import Statement
-
-_WAITING: Final = ".waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ class Door:
             return await self._install(self._house.sort(kind), parcel, origin, preview=preview)
 
     async def _install(self, sort: Sort, parcel: bytes, origin: str, *, preview: bool) -> Review:
-        root = self.parts.home.path / sort.folder
+        root = self.parts.home.path / FOLDERS[sort.kind]
         near = self._near()
-        with _staging(root) as stage:
+        async with _staging(root) as stage:
             review = await to_thread.run_sync(self._staged, sort, stage, parcel, origin, near)
             self._check_free(sort, review.id)
             if not preview:
@@ -89,6 +88,7 @@ class Door:
             origin=origin,
             findings=found,
             accepted=known.review if known else {},
+            lenient=self._scanning is not Scanning.HOLD,
         )
 
     @property
@@ -143,9 +143,11 @@ class Door:
         """Look at what would be accepted now: what waits, else what lies in its place."""
         install = self.found(id_)
         sort = self._house.sort(install.kind)
-        near = self._near()
-        folder = self._next(sort, id_)
-        return await to_thread.run_sync(self._looked, sort, folder, install.origin, near)
+        return await to_thread.run_sync(self._again, sort, install, self._near())
+
+    def _again(self, sort: Sort, install: Install, near: _Near) -> Review:
+        waiting, place = self._waiting(sort, install.id), self._house.place(sort, install.id)
+        return self._looked(sort, waiting if waiting.is_dir() else place, install.origin, near)
 
     async def tried(self, id_: str) -> Review | None:
         """Look at it, if it can be read."""
@@ -159,7 +161,7 @@ class Door:
         install = self._house.store.get(id_)
         if install is None or kind not in {None, install.kind}:
             word = kind or "extension or skill"
-            command = self._house.sort(kind).command if kind else "ext"
+            command = COMMANDS[kind] if kind else "ext"
             raise NotFound(f"No {word} {id_} is installed.", way_out=f"openfang {command} list")
         return install
 
@@ -172,10 +174,10 @@ class Door:
         install, review = self.found(id_), await self.review(id_)
         sort = self._house.sort(install.kind)
         self._check_shown(sort, review, digest)
-        if review.grave and not accept_findings and self._scanning is Scanning.HOLD:
+        if review.grave and not accept_findings:
             raise Conflict(
                 f"{id_} needs more than a plain yes: {'; '.join(review.grave[:5])}.",
-                way_out=f"openfang {sort.command} enable {id_} --accept-findings",
+                way_out=f"openfang {COMMANDS[sort.kind]} enable {id_} --accept-findings",
             )
         accepted = replace(
             self._row(review, install),
@@ -196,7 +198,7 @@ class Door:
         if digest != review.digest:
             raise Conflict(
                 f"{review.id} is not what was shown: its files have another digest now.",
-                way_out=f"look again: openfang {sort.command} show {review.id}",
+                way_out=f"look again: openfang {COMMANDS[sort.kind]} show {review.id}",
             )
 
     def _promoted(self, sort: Sort, id_: str) -> None:
@@ -228,11 +230,7 @@ class Door:
         return self._waiting(self._house.sort(install.kind), install.id).is_dir()
 
     def _waiting(self, sort: Sort, id_: str) -> Path:
-        return self.parts.home.path / sort.folder / _WAITING / id_
-
-    def _next(self, sort: Sort, id_: str) -> Path:
-        waiting = self._waiting(sort, id_)
-        return waiting if waiting.is_dir() else self._house.place(sort, id_)
+        return self.parts.home.path / FOLDERS[sort.kind] / WAITING / id_
 
     @property
     def _house(self) -> Installs:
@@ -280,13 +278,14 @@ class _Near:
         return Neighbours(others=[name for one, name in self.names if name and one != source])
 
 
-@contextmanager
-def _staging(root: Path) -> Generator[Path]:
+@asynccontextmanager
+async def _staging(root: Path) -> AsyncGenerator[Path]:
     stage = root / f".stage.{token_hex(8)}"
     try:
         yield stage
     finally:
-        _removed(stage)
+        with CancelScope(shield=True):
+            await to_thread.run_sync(_removed, stage)
 
 
 def _placed(new: Path, place: Path) -> None:

@@ -40,8 +40,6 @@ class ExtensionSort:
     """Programs that bring tools."""
 
     kind: ClassVar[InstallKind] = "extension"
-    folder: ClassVar[str] = "extensions"
-    command: ClassVar[str] = "ext"
     parts: Parts
     extensions: Extensions
 

@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.events import INSTALL_HELD, Record
+from openfang.core.installs import FOLDERS
 from openfang.host.folders import digest_of, files_of
 from openfang.registry.pins import said_of
 from openfang.storage.installs import InstallStore
@@ -60,7 +61,7 @@ class Installs:
 
     def place(self, sort: Sort, id_: str) -> Path:
         """Say where an install lies."""
-        return self.parts.home.path / sort.folder / id_
+        return self.parts.home.path / FOLDERS[sort.kind] / id_
 
     async def run(self) -> None:
         """Put everything in force that is enabled, now and whenever it is to be looked at again."""

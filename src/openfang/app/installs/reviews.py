@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from openfang.core.tools import Risk
 from openfang.registry.differences import changes
 from openfang.registry.pins import finding_bodies
-from openfang.safety.definitions import serious
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,10 +49,6 @@ class Sort(Protocol):
     """One sort of what can be added: how it is read, and how it is put in force and taken out."""
 
     kind: ClassVar[InstallKind]
-    folder: ClassVar[str]
-    """Where its installs lie, below the home."""
-    command: ClassVar[str]
-    """What people type: `openfang {command} enable ID`."""
 
     def read(self, folder: Path) -> Described:
         """Read what a folder says of itself; whatever is wrong with it is a `ConfigError`.
@@ -77,7 +72,10 @@ class Sort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """All that is to be known of one folder. `accepted` is what was shown when it was accepted."""
+    """All that is to be known of one folder. `accepted` is what was shown when it was accepted.
+
+    With `lenient` findings are shown, and stand in nobody's way.
+    """
 
     kind: InstallKind
     described: Described
@@ -86,6 +84,7 @@ class Review:
     origin: str
     findings: tuple[Finding, ...] = ()
     accepted: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lenient: bool = False
 
     @property
     def id(self) -> str:
@@ -97,7 +96,8 @@ class Review:
         """Why a plain yes is not enough."""
         tools = self.described.tools
         critical = [one.name for one in tools if one.risk is Risk.CRITICAL]
-        found = [f"{one.code} at {one.place}" for one in self.findings if serious((one,))]
+        grave = [] if self.lenient else [one for one in self.findings if one.serious]
+        found = [f"{one.code} at {one.place}" for one in grave]
         return (*(f"the tool {name} is CRITICAL" for name in critical), *found)
 
     @property
