@@ -158,6 +158,43 @@ def test_files_that_change_after_they_were_accepted_hold_it_back(
 
 
 @pytest.mark.requirement("C11.3")
+def test_files_that_changed_are_never_started(fresh: Cli, folder: Path, tmp_path: Path) -> None:
+    with serving(fresh):
+        enabled(fresh, folder)
+        canary = spoiled(fresh, tmp_path)
+        done = fresh.call(TOOL, text="a few words")
+        assert (done.code, ACCEPTED in done.out) == (4, True)
+        found = shown(fresh)
+        assert (found["state"], found["review"]["changes"] != []) == ("failed", True)
+        assert not canary.exists()
+
+
+@pytest.mark.requirement("C11.3")
+def test_a_server_whose_files_changed_is_never_started(
+    fresh: Cli, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "server.py").write_text("raise SystemExit\n")
+    changed(folder, runtime={"kind": "mcp", "command": [sys.executable, "./server.py"]})
+    fresh.configure('[extensions.word-tools]\nsandbox = "off"')
+    with serving(fresh):
+        enabled(fresh, folder)
+        canary = spoiled(fresh, tmp_path)
+        while ACCEPTED not in fresh("ext", "list").out:  # it is tried again and again
+            pass
+        assert not canary.exists()
+
+
+ACCEPTED = "not those that were accepted"
+
+
+def spoiled(cli: Cli, tmp_path: Path) -> Path:
+    """Put other programs in the place of the installed ones; they would leave a mark."""
+    for file in (cli.home / "extensions/word-tools").glob("*.py"):
+        file.write_text(f"open({str(tmp_path / 'mark')!r}, 'w')\n")
+    return tmp_path / "mark"
+
+
+@pytest.mark.requirement("C11.3")
 @pytest.mark.parametrize("way", ["in-process", "daemon"])
 def test_another_version_waits_while_the_accepted_one_goes_on(
     fresh: Cli, folder: Path, way: str

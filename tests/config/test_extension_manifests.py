@@ -59,7 +59,7 @@ def test_a_manifest_says_all_that_an_extension_is(tmp_path: Path) -> None:
         "name": "One",
         "runtime": {
             "kind": "python", "entry": "lib/tools.py", "python": "3.12",
-            "requirements": ["requests==2.32.3"],
+            "requirements": ["requests==2.32.3", f"idna==3.10 --hash=sha256:{'ab' * 32}"],
             "limits": {"memory_bytes": 64 << 20, "cpu_seconds": 5},
         },
         "capabilities": [
@@ -79,7 +79,8 @@ def test_a_manifest_says_all_that_an_extension_is(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     found = spec(written(tmp_path, manifest, "lib/tools.py"))
     assert (found.title, found.runtime.python) == ("One", "3.12")
-    assert found.runtime.requirements == ("requests==2.32.3",)
+    assert found.runtime.requirements[0] == "requests==2.32.3"
+    assert found.runtime.requirements[1].endswith(f"--hash=sha256:{'ab' * 32}")
     assert (found.runtime.entry, found.runtime.cpu_seconds) == (("lib/tools.py",), 5)
     tool = found.capabilities[0]
     assert (tool.risk, tool.tags, tool.shown_as) == (Risk.MEDIUM, {"network.http"}, "look_at")

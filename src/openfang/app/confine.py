@@ -303,6 +303,8 @@ def _found(stdio: Stdio) -> Stdio:
     """Find the program and make its folders; what is missing is a fault of that server."""
     for name in ("HOME", "TMPDIR"):
         Path(stdio.environment[name]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if stdio.seal is not None:
+        stdio.seal.check()
     command, *arguments = stdio.argv
     program = shutil.which(command, path=stdio.environment["PATH"])
     if program is None:

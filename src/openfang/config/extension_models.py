@@ -10,6 +10,8 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    TypeAdapter,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -35,7 +37,8 @@ from openfang.config.tools import WireName
 from openfang.safety.schemas import compile_schema
 
 MIB = 1 << 20
-_PINNED = re.compile(r"^[^=<>!~;]+==[^=*,]+(;.*)?$")
+_HASHES = re.compile(r"( +--hash=sha256:[0-9a-f]{64})+$")
+_PINNED = re.compile(r"^[^=<>!~;]+==[^=*,;]+(;.*)?$")
 
 
 def _wrong(what: str) -> PydanticCustomError:
@@ -43,7 +46,12 @@ def _wrong(what: str) -> PydanticCustomError:
 
 
 def _pinned(requirement: str) -> str:
-    if not _PINNED.match(requirement.replace(" ", "")):
+    plain = _HASHES.sub("", requirement)
+    try:
+        _REQUIREMENT.validate_python(plain)
+    except ValidationError:
+        raise _wrong("a package, such as name==1.2") from None
+    if not _PINNED.match(plain.replace(" ", "")):
         raise _wrong("a package with its exact version, such as name==1.2")
     return requirement
 
@@ -101,7 +109,8 @@ CapabilityName = Annotated[
 PythonVersion = Annotated[
     str, Field(pattern=r"^3\.[0-9]{1,2}$", json_schema_extra=meaning("a version such as 3.12"))
 ]
-Pinned = Annotated[Requirement, AfterValidator(_pinned)]
+_REQUIREMENT: TypeAdapter[str] = TypeAdapter(Requirement)
+Pinned = Annotated[str, AfterValidator(_pinned)]
 ToolSchema = Annotated[dict[str, Any], AfterValidator(_schema)]
 Place = Annotated[FolderPath, AfterValidator(_not_everything)]
 RuntimeWord = Literal["python", "node", "mcp"]

@@ -13,7 +13,7 @@ import stat
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from openfang.core.errors import Rejected
+from openfang.core.errors import Rejected, SourceFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,6 +59,22 @@ def digest_of(files: Sequence[FolderFile]) -> str:
 
 def _canonical(value: Any) -> bytes:  # noqa: ANN401 - any JSON
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What a folder must be whenever something of it is started: as it was accepted."""
+
+    folder: Path
+    digest: str
+
+    def check(self) -> None:
+        """Raise if it is anything else."""
+        if digest_of(files_of(self.folder)) != self.digest:
+            raise SourceFailed(
+                f"The files of {self.folder.name} are not those that were accepted.",
+                way_out=f"look at what changed: openfang ext show {self.folder.name}",
+            )
 
 
 def files_of(folder: Path) -> tuple[FolderFile, ...]:

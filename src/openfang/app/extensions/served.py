@@ -141,6 +141,7 @@ def stdio_of(spec: ExtensionSpec, environ: Mapping[str, str], home: Path) -> Std
         own=(spec.folder,),
         workspace=spec.workspace,
         trusted=False,
+        seal=spec.seal,
     )
 
 

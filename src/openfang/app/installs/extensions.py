@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -15,9 +15,8 @@ from openfang.app.variables import expanded
 from openfang.config.extension_manifests import FILE, permissions_said, read_manifest
 from openfang.config.extensions import NO_SETTINGS
 from openfang.core.errors import ConfigError, NotFound, SourceFailed
-from openfang.core.ids import Kind
 from openfang.host.sandbox import Bare, SandboxMissing, available, choose
-from openfang.registry.classify import Declared, ForeignTool, classified_tool, classify
+from openfang.sources.extensions.adapter import tools_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
     from openfang.config.extension_manifests import Read
     from openfang.config.extensions import ExtensionSettings
     from openfang.core.installs import InstallKind
-    from openfang.core.tools import Tool
-    from openfang.registry.rules import Rules
-    from openfang.sources.extensions.spec import Capability, ExtensionSpec
+    from openfang.sources.extensions.spec import ExtensionSpec
     from openfang.storage.installs import Install
 
 _NOWHERE: Final = Path("/nonexistent")
@@ -157,31 +154,3 @@ def permission_words(spec: ExtensionSpec) -> list[str]:
 
 def _listed(words: str, values: tuple[object, ...]) -> str:
     return f"{words}: {', '.join(map(str, values))}" if values else ""
-
-
-def tools_of(spec: ExtensionSpec, rules: Rules) -> tuple[Tool, ...]:
-    """Weigh what its manifest says of each tool."""
-    return tuple(_tool(spec, one, rules) for one in spec.capabilities)
-
-
-def _tool(spec: ExtensionSpec, said: Capability, rules: Rules) -> Tool:
-    sink = said.sink
-    foreign = ForeignTool(
-        kind=Kind.EXTENSION,
-        source=spec.id,
-        name=said.name,
-        description=said.description,
-        title=said.title or None,
-        input_schema=said.input_schema,
-        output_schema=said.output_schema,
-        annotations=said.annotations,
-        declared=Declared(
-            risk=said.risk,
-            tags=said.tags,
-            effect=sink.effect if sink else None,
-            targets=sink.targets if sink else None,
-        ),
-    )
-    verdict = classify(foreign, trust=spec.trust, rules=rules)
-    tool = classified_tool(foreign, verdict, trust=spec.trust)
-    return replace(tool, wire_name=said.shown_as)

@@ -202,6 +202,8 @@ class Keeper:
 
     async def _started(self, recipe: Recipe) -> Warm:
         means = self.means
+        if recipe.seal is not None:
+            await to_thread.run_sync(recipe.seal.check)
         found = await means.environments.runtime(recipe.runtime, means.tasks, recipe.settings)
         start = to_start(recipe, found.program, found.environment)
         warm = Warm(recipe)

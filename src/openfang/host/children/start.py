@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from openfang.host.folders import Seal
     from openfang.host.process import Launch
 
 Sandbox: TypeAlias = Literal["required", "auto", "off"]
@@ -41,6 +42,7 @@ class Recipe:
     `who` is how sentences about it begin; `place` names the folder of its own under `children`.
     `script` is what its `runtime` runs, `greeting` what it is told first. `watched` is the folder
     that is looked at for changes, `settings` the file in which its author corrects what is wrong.
+    A `seal` is looked at whenever it is started.
     `read` belongs to it, `fs_read` and `fs_write` are what the operator lets it reach besides.
     It ends when nobody wanted anything for `idle` seconds.
     """
@@ -61,6 +63,7 @@ class Recipe:
     cpu_seconds: float = 30.0
     greeting: Mapping[str, Any] | None = field(default=None, repr=False)
     watched: Path | None = None
+    seal: Seal | None = None
     settings: str = ""
     listing: str = ""
     log: str = "openfang.children"

@@ -55,6 +55,7 @@ def recipe_of(spec: ExtensionSpec, environ: Mapping[str, str]) -> Recipe:
             "tools": [one.name for one in spec.capabilities],
             "config": dict(spec.config),
         },
+        seal=spec.seal,
         settings=f"{spec.folder}/manifest.json",
         listing="openfang ext list",
         log="openfang.extensions",

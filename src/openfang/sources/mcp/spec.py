@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from openfang.host.folders import Seal
     from openfang.host.process import Launch
     from openfang.registry.classify import ForeignTool
     from openfang.registry.rules import Rules
@@ -33,6 +34,7 @@ class Stdio:
     own: tuple[Path, ...] = ()
     workspace: Path | None = None
     trusted: bool = True
+    seal: Seal | None = None
     launch: Launch | None = field(default=None, compare=False, repr=False)
 
 
