@@ -96,7 +96,7 @@ class Stage:
         folder = self.home / "extensions" / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(dedent(source))
-        facts = {"kind": kind, "entry": (file,), **(runtime or {})}
+        facts: dict[str, Any] = {"kind": kind, "entry": (file,), **(runtime or {})}
         more.setdefault("trust", Trust.HIGH)
         return ExtensionSpec(
             id=name,

@@ -149,7 +149,10 @@ async def test_a_ring_is_cut_where_it_closes(tmp_path: Path) -> None:
         await on.put(CALLS, "relay", permissions=MAY_ALL, name="other", at_once=1)
         again = await relayed(on, "ext:tester:relay", tool="system_time", arguments={})
         assert again["code"] == "reentry"
-        inner = {"tool": "ext:tester:relay", "arguments": {"tool": "system_time", "arguments": {}}}
+        inner: dict[str, Any] = {
+            "tool": "ext:tester:relay",
+            "arguments": {"tool": "system_time", "arguments": {}},
+        }
         ring = await relayed(on, "ext:other:relay", **inner)
         assert '"code": "reentry"' in ring["text"]
 

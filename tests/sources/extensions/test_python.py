@@ -297,6 +297,7 @@ async def test_one_that_is_replaced_ends_what_it_began_and_the_new_one_answers(
             answers.append(await on.text("wait"))
 
         await on.put(source.replace("VERSION", "old"), *("wait", "version"))
+        first = 0
         with logged() as log:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)

@@ -44,7 +44,8 @@ class Recipe:
     that is looked at for changes, `settings` the file in which its author corrects what is wrong.
     A `seal` is looked at whenever it is started.
     `read` belongs to it, `fs_read` and `fs_write` are what the operator lets it reach besides.
-    It ends when nobody wanted anything for `idle` seconds.
+    `disk_bytes` bounds what lies in its workspace. It ends when nobody wanted anything for `idle`
+    seconds.
     """
 
     who: str
@@ -61,6 +62,7 @@ class Recipe:
     sandbox: Sandbox = "required"
     memory_bytes: int = 256 << 20
     cpu_seconds: float = 30.0
+    disk_bytes: float = inf
     greeting: Mapping[str, Any] | None = field(default=None, repr=False)
     watched: Path | None = None
     seal: Seal | None = None

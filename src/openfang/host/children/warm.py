@@ -11,6 +11,7 @@ import asyncio
 import logging
 import signal
 from contextlib import AsyncExitStack
+from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from openfang.host.children.running import MOST_MESSAGES
 from openfang.host.children.start import MOST_PROCESSES
 from openfang.host.headcount import family, weight
 from openfang.host.lines import Gone, Lines, open_lines
+from openfang.host.sizes import size_of
 from openfang.protocols.children import messages
 from openfang.protocols.children.messages import (
     Broken,
@@ -84,6 +86,7 @@ class Warm:
         self._lines: Lines | None = None
         self._runs: dict[int, Running[Any]] = {}
         self._rested = 0.0
+        self._looked_at = (0, 0)
         self._leaving: set[int] = set()
         self._given_up: set[int] = set()
         self._settled = anyio.Event()
@@ -142,16 +145,26 @@ class Warm:
 
     async def _weigh(self, pid: int) -> None:
         """The kernel does not hold root to a number of processes; and a child can leave some."""
-        number, held = await to_thread.run_sync(self._counted, pid)
-        if number > MOST_PROCESSES:
-            self._kill(f"it started more than {MOST_PROCESSES} processes")
-        elif held > self._recipe.memory_bytes:
-            most = self._recipe.memory_bytes >> 20
-            self._kill(f"its processes held more than {most} MB of memory")
+        excess = await to_thread.run_sync(self._excess, pid)
+        if excess:
+            self._kill(excess)
 
-    def _counted(self, pid: int) -> tuple[int, int]:
-        found = family(pid)
-        return len(found), weight(found) if self._recipe.weighed else 0
+    def _excess(self, pid: int) -> str:
+        """Say what it takes too much of. Blocks."""
+        recipe, found = self._recipe, family(pid)
+        if len(found) > MOST_PROCESSES:
+            return f"it started more than {MOST_PROCESSES} processes"
+        if recipe.weighed and weight(found) > recipe.memory_bytes:
+            return f"its processes held more than {recipe.memory_bytes >> 20} MB of memory"
+        if self._wrote and size_of(recipe.workspace, recipe.disk_bytes) > recipe.disk_bytes:
+            return f"it wrote more than {recipe.disk_bytes / (1 << 20):g} MB into its workspace"
+        return ""
+
+    @property
+    def _wrote(self) -> bool:
+        """Whether it could have written something since that was looked at."""
+        used, self._looked_at = self._looked_at, (len(self._runs), self.served)
+        return self._recipe.disk_bytes < inf and (bool(self._runs) or used != self._looked_at)
 
     async def settled(self) -> None:
         """Wait until it is known whether it let go of the runs that were cancelled."""
@@ -245,14 +258,17 @@ class Warm:
         match heard.said:
             case Ready() | Broken() as said if not self.ready.is_set():
                 self._begun(said)
-            case Returned() | Declined() | Raised() | Stopped() as said:
+            case Returned() | Declined() | Raised() | Stopped() as said if self._knows(heard.run):
                 self._ended(heard.run, said)
-            case Lingers():
+            case Lingers() if heard.run in self._leaving:
                 self._lingers(heard.run)
             case _:
                 self._count_lost(heard.run)
         if run is not None:
             run.heard(heard.said)
+
+    def _knows(self, number: int) -> bool:
+        return number in self._runs or number in self._given_up
 
     def _count_lost(self, number: int) -> None:
         """What a run says that was given up is on its way still; what belongs to none is odd."""
@@ -290,12 +306,10 @@ class Warm:
         self._let_go(number)
 
     def _lingers(self, number: int) -> None:
-        if number in self._leaving:
-            self._log.warning(
-                "A cancelled run of %s does not stop: it is replaced.", self._recipe.name
-            )
-            self._retired = True
-            self._let_go(number)
+        name = self._recipe.name
+        self._log.warning("A cancelled run of %s does not stop: it is replaced.", name)
+        self._retired = True
+        self._let_go(number)
 
     def _let_go(self, number: int) -> None:
         self._leaving.discard(number)

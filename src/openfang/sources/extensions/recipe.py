@@ -51,6 +51,7 @@ def recipe_of(spec: ExtensionSpec, environ: Mapping[str, str]) -> Recipe:
         sandbox=spec.sandbox,
         memory_bytes=runtime.memory_bytes,
         cpu_seconds=runtime.cpu_seconds,
+        disk_bytes=runtime.disk_bytes,
         greeting={
             "tools": [one.name for one in spec.capabilities],
             "config": dict(spec.config),

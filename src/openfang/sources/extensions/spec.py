@@ -32,6 +32,7 @@ class Runtime:
     requirements: tuple[str, ...] = ()
     memory_bytes: int = 512 << 20
     cpu_seconds: float = 300.0
+    disk_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
