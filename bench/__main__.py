@@ -22,6 +22,7 @@ from bench import (
     completions,
     daemon,
     definitions,
+    extensions,
     flows,
     lasting,
     log,
@@ -38,7 +39,7 @@ from bench import (
 )
 
 PARTS = (
-    *("path", "flows", "log", "mcp", "agents", "models", "code", "planner", "memory"),
+    *("path", "flows", "log", "mcp", "agents", "models", "code", "extensions", "planner", "memory"),
     *("schedules", "rules", "trust", "approvals", "definitions"),
     *("daemon", "serving", "telemetry", "a2a", "chains", "openai", "cli"),
 )
@@ -53,6 +54,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "agents": agents,
         "models": models,
         "code": code_agents,
+        "extensions": extensions,
         "planner": planner,
         "definitions": definitions,
         "memory": memory,
