@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import shutil
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from openfang.app.confine import Confiner
+from openfang.core.errors import SourceFailed
 from openfang.host.chatter import LINES_A_SECOND
+from openfang.host.folders import Seal, digest_of, files_of
 from openfang.host.sandbox import Bridged, Bubblewrap
 from openfang.safety.environment import DEFAULT_PATH
 from openfang.sources.mcp.spec import ServerSpec, Stdio
@@ -82,3 +86,19 @@ async def test_refusals_do_not_flood_the_log(
             seconds = int(anyio.current_time() - started) + 2
     told = [line for line in caplog.messages if line.startswith("it was kept from 127.0.0.1: ")]
     assert LINES_A_SECOND <= len(told) <= min(seconds, 3) * LINES_A_SECOND
+
+
+@pytest.mark.requirement("C11.3")
+async def test_a_server_whose_folder_is_not_what_was_accepted_is_not_started(folder: Path) -> None:
+    code = anyio.Path(folder / "code")
+    await code.mkdir()
+    await (code / "server.py").write_text("honest")
+    files = await to_thread.run_sync(files_of, Path(code))
+    spec = server(folder)
+    assert isinstance(spec.reached, Stdio)
+    sealed = replace(spec, reached=replace(spec.reached, seal=Seal(Path(code), digest_of(files))))
+    async with AsyncExitStack() as stack:
+        await confiner(folder).prepared(sealed, stack)
+        await (code / "server.py").write_text("hostile")
+        with pytest.raises(SourceFailed, match="not those that were accepted"):
+            await confiner(folder).prepared(sealed, stack)

@@ -169,21 +169,6 @@ def test_files_that_changed_are_never_started(fresh: Cli, folder: Path, tmp_path
         assert not canary.exists()
 
 
-@pytest.mark.requirement("C11.3")
-def test_a_server_whose_files_changed_is_never_started(
-    fresh: Cli, folder: Path, tmp_path: Path
-) -> None:
-    (folder / "server.py").write_text("raise SystemExit\n")
-    changed(folder, runtime={"kind": "mcp", "command": [sys.executable, "./server.py"]})
-    fresh.configure('[extensions.word-tools]\nsandbox = "off"')
-    with serving(fresh):
-        enabled(fresh, folder)
-        canary = spoiled(fresh, tmp_path)
-        while ACCEPTED not in fresh("ext", "list").out:  # it is tried again and again
-            pass
-        assert not canary.exists()
-
-
 ACCEPTED = "not those that were accepted"
 
 
