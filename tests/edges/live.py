@@ -169,13 +169,17 @@ async def live(
     sources: Iterable[TableSource] = (),
     host: str = "127.0.0.1",
     limits: ServerLimits = LIMITS,
+    path: str = "",
 ) -> AsyncGenerator[Live]:
-    """Serve a home of the test's own until the test is through with it."""
-    environ = {"HOME": str(folder)}
+    """Serve a home of the test's own until the test is through with it.
+
+    `path` is where the node looks for programs.
+    """
+    environ = {"HOME": str(folder), **({"PATH": path} if path else {})}
     async with AsyncExitStack() as stack:
         stack.enter_context(anyio.fail_after(100))
         app = await stack.enter_async_context(
-            open_test_app(folder, config=config, clock=clock, sources=sources)
+            open_test_app(folder, config=config, clock=clock, sources=sources, environ=environ)
         )
         admin = await to_thread.run_sync(credential, app.parts.home, environ)
         stop, ended, ready, listener = anyio.Event(), anyio.Event(), anyio.Event(), listen(host, 0)

@@ -1,0 +1,6 @@
+export default {
+  async area({ width, height }, context) {
+    context.log(`${width} by ${height}`);
+    return { area: width * height };
+  },
+};
