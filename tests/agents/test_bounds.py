@@ -20,8 +20,8 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
+from openfang.host.backends import Missing
 from openfang.host.children.start import to_start
-from openfang.host.sandbox import Missing
 from openfang.storage.state import put_blob
 from openfang.storage.writer import Unit
 from openfang.testing import TableSource

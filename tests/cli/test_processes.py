@@ -94,7 +94,7 @@ def test_a_tool_that_calls_itself_reaches_the_depth_limit(fresh: Cli, tmp_path: 
     program = Path(sys.executable)
     fresh.configure(
         f"[tools.shell_exec]\nprograms = [{json.dumps(program.name)}]\n"
-        'env = ["OPENFANG_HOME", "PYTHONPYCACHEPREFIX"]'
+        'env = ["OPENFANG_HOME", "PYTHONPYCACHEPREFIX"]\nsandbox = "off"'
     )
     plan = tmp_path / "plan"
     plan.write_text("recursion")

@@ -9,13 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from anyio import to_thread
 
-from openfang.host.egress import PROXY_VARIABLES
+from openfang.host.backends import Landlocked, available, sandboxed
+from openfang.host.egress import EgressRules, proxy_variables
+from openfang.host.fallback import fence_version
 from openfang.host.household import Household
 from openfang.host.process import Finished, Launch, Limits, run
 from openfang.host.reach import Wish, confinement
-from openfang.host.sandbox import Bridged, Bubblewrap, Handed, available, confined
+from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local
 
 if TYPE_CHECKING:
     from openfang.host.egress import Egress
@@ -32,6 +35,15 @@ def bubblewrap() -> Bubblewrap:
     return found
 
 
+@cache
+def landlocked() -> Landlocked:
+    """The degraded sandbox, as on a machine without bubblewrap."""
+    version = fence_version()
+    if not version:
+        pytest.skip("this kernel has no Landlock")
+    return Landlocked(version, "bubblewrap is not installed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ground:
     """The folders of one test."""
@@ -39,7 +51,7 @@ class Ground:
     root: Path
     search: str = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
     environment: dict[str, str] = field(default_factory=dict[str, str])
-    bubblewrap: Bubblewrap | None = None
+    backend: Bubblewrap | Landlocked | None = None
 
     @property
     def user(self) -> Path:
@@ -85,6 +97,7 @@ class Ground:
         network = None
         if egress is not None:
             network = Bridged(egress.unix_socket) if egress.unix_socket else Handed()
+            network = Local(egress.port) if egress.port else network
         household = Household.look(user=self.user, ours=self.ours)
         command, limits = confinement(wish, household, network)
         launch = Launch(
@@ -94,14 +107,14 @@ class Ground:
                 "PATH": self.search,
                 "HOME": str(limits.home),
                 "TMPDIR": str(limits.tmp),
-                **(PROXY_VARIABLES if egress else {}),
+                **(proxy_variables(EgressRules(), egress.port) if egress else {}),
                 **self.environment,
             },
             timeout=timeout,
             limits=HELD,
             prepare=egress.prepare if isinstance(network, Handed) and egress else None,
         )
-        return confined(launch, limits, self.bubblewrap or bubblewrap())
+        return sandboxed(launch, limits, self.backend or bubblewrap())
 
     async def run(
         self,

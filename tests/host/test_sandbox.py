@@ -17,22 +17,25 @@ from tests.host.confining import SYSTEM_PATH, Ground, bubblewrap, executable, ma
 from tests.node import NODE, NPX
 
 import openfang
+from openfang.host.backends import (
+    Bare,
+    Landlocked,
+    Missing,
+    SandboxMissing,
+    active_layers,
+    available,
+    choose,
+)
 from openfang.host.egress import EgressRules, open_egress
 from openfang.host.process import Child, LaunchFailed, started
 from openfang.host.sandbox import (
-    Bare,
     Bridged,
     Bubblewrap,
     Confinement,
     Handed,
     Link,
     Mask,
-    Missing,
     Mount,
-    SandboxMissing,
-    active_layers,
-    available,
-    choose,
     command_line,
 )
 from openfang.host.witness import Sight, look_at
@@ -173,7 +176,7 @@ def test_a_layer_that_was_asked_for_and_is_not_there_is_not_claimed() -> None:
     tool = Bubblewrap("bwrap", ("--disable-userns",))
     loose = Sight(own=frozenset({"mnt"}), capable=True, may_gain=False, filtered=True)
     found = {layer.name for layer in active_layers(tool, Handed(), loose) if layer.present}
-    assert found == {"files", "nested namespaces", "system calls"}
+    assert found == {"backend", "files", "nested namespaces", "system calls"}
     assert not any(layer.present for layer in active_layers(tool, Handed(), None))
     with subprocess.Popen(["sleep", "60"]) as child:
         seen = look_at(child.pid)
@@ -183,15 +186,35 @@ def test_a_layer_that_was_asked_for_and_is_not_there_is_not_claimed() -> None:
 
 
 @pytest.mark.requirement("C16.4")
-def test_a_machine_without_bubblewrap_has_no_sandbox(
+def test_a_machine_without_bubblewrap_has_a_degraded_sandbox_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert available() == Missing("bubblewrap is not installed")
+    found = available()
+    assert isinstance(found, Landlocked | Missing)
+    assert found.reason == "bubblewrap is not installed"
     executable(tmp_path / "bwrap", "#!/bin/sh\necho no namespaces for you >&2\nexit 1\n")
     found = available()
-    assert isinstance(found, Missing)
+    assert isinstance(found, Landlocked | Missing)
     assert "may not" in found.reason
+
+
+@pytest.mark.requirement("C16.4")
+def test_what_is_required_is_the_whole_sandbox() -> None:
+    lesser = (
+        Landlocked(7, "bubblewrap is not installed"),
+        Bubblewrap("/usr/bin/bwrap", filters=False),
+    )
+    for found in lesser:
+        assert choose("auto", found) == found
+        with pytest.raises(SandboxMissing) as refusal:
+            choose("required", found)
+        assert "openfang doctor" in refusal.value.way_out
+    held = Sight(own=frozenset(), capable=False, may_gain=False, filtered=True)
+    shown = {one.name: one for one in active_layers(lesser[0], None, held)}
+    assert not shown["backend"].present
+    assert "degraded" in shown["backend"].detail
+    assert not shown["processes"].present
 
 
 # What a child sees

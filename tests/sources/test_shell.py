@@ -13,7 +13,7 @@ from openfang.app.confine import Confiner
 from openfang.core.calls import Grants
 from openfang.core.errors import Parked
 from openfang.core.keys import Scope, Way
-from openfang.host.sandbox import Missing
+from openfang.host.backends import Missing
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:

@@ -15,25 +15,23 @@ from typing import TYPE_CHECKING, Final
 from anyio import to_thread
 
 from openfang.core.errors import NotFound, SourceFailed
-from openfang.host.chatter import Chatter
-from openfang.host.command import Command
-from openfang.host.egress import open_egress, proxy_variables
-from openfang.host.household import Household, real
-from openfang.host.process import Launch, LaunchFailed
-from openfang.host.reach import Wish, confinement
-from openfang.host.sandbox import (
+from openfang.host.backends import (
     Bare,
-    Bridged,
-    Bubblewrap,
-    Handed,
-    Mount,
+    Landlocked,
     SandboxMissing,
     active_layers,
     available,
     choose,
-    confined,
-    within,
+    sandboxed,
 )
+from openfang.host.chatter import Chatter
+from openfang.host.command import Command
+from openfang.host.egress import open_egress, proxy_variables
+from openfang.host.household import Household, real
+from openfang.host.landlock import Version
+from openfang.host.process import Launch, LaunchFailed
+from openfang.host.reach import Wish, confinement
+from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local, Mount, within
 from openfang.host.sockets import sweep
 from openfang.host.visits import EgressRules, Refused
 from openfang.host.witness import look_at
@@ -44,10 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from openfang.host.backends import Available, Chosen
     from openfang.host.children.start import Start
     from openfang.host.egress import Egress
     from openfang.host.machine import Layer
-    from openfang.host.sandbox import Available, Confinement, Mode, Network
+    from openfang.host.sandbox import Confinement, Mode, Network
     from openfang.host.visits import Visit
 
 _log = logging.getLogger("openfang.mcp")
@@ -65,7 +64,7 @@ class Prepared:
     """How a server is started, and what it is confined by; nothing confines an address."""
 
     spec: ServerSpec
-    chosen: Bubblewrap | Bare | None = None
+    chosen: Chosen | None = None
     network: Network = None
 
     def layers(self, pid: int) -> tuple[Layer, ...]:
@@ -126,9 +125,9 @@ class Confiner:
         found = await to_thread.run_sync(lambda: active_layers(chosen, network, look_at(pid)))
         return tuple(layer.name for layer in found if layer.present)
 
-    async def _chosen(self, name: str, mode: Mode) -> Bubblewrap | Bare:
+    async def _chosen(self, name: str, mode: Mode) -> Chosen:
         chosen = choose(mode, await self._available())
-        if isinstance(chosen, Bare):
+        if not isinstance(chosen, Bubblewrap):
             self._tell(name, chosen)
         return chosen
 
@@ -136,24 +135,22 @@ class Confiner:
         return self._found or await to_thread.run_sync(_offered)
 
     @asynccontextmanager
-    async def _held(self, command: Command, chosen: Bubblewrap | Bare) -> AsyncGenerator[_Held]:
+    async def _held(self, command: Command, chosen: Chosen) -> AsyncGenerator[_Held]:
         """Hold what a command needs as long as it runs: its way out."""
         async with AsyncExitStack() as stack:
             egress = None
-            if command.network and isinstance(chosen, Bubblewrap):
+            if command.network and _can_be_led(chosen):
                 egress = await stack.enter_async_context(await _egress(command, chosen))
             launch = await self._launched(command, chosen, egress)
             yield _Held(launch, _network(egress))
 
-    async def _launched(
-        self, command: Command, chosen: Bubblewrap | Bare, egress: Egress | None
-    ) -> Launch:
+    async def _launched(self, command: Command, chosen: Chosen, egress: Egress | None) -> Launch:
         try:
             return await to_thread.run_sync(self._launch, command, chosen, egress)
         except OSError as error:
             raise LaunchFailed(f"The folders of {command.name} cannot be made: {error}") from error
 
-    def _launch(self, command: Command, chosen: Bubblewrap | Bare, egress: Egress | None) -> Launch:
+    def _launch(self, command: Command, chosen: Chosen, egress: Egress | None) -> Launch:
         for folder in (command.home, command.tmp, command.workspace or command.home):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         launch = Launch(
@@ -170,7 +167,7 @@ class Confiner:
         network = _network(egress)
         household = Household.look(user=self.user, ours=self.home)
         argv, shown = confinement(_wish(command), household, network)
-        proxied = proxy_variables(_rules(command)) if egress else dict[str, str]()
+        proxied = proxy_variables(_rules(command), egress.port) if egress else dict[str, str]()
         launch = replace(
             launch,
             argv=argv,
@@ -178,12 +175,13 @@ class Confiner:
             environment={**command.environment, **proxied},
             prepare=egress.prepare if egress and isinstance(network, Handed) else None,
         )
-        return confined(launch, _with_own(shown, command), chosen)
+        return sandboxed(launch, _with_own(shown, command), chosen)
 
-    def _tell(self, server: str, bare: Bare) -> None:
+    def _tell(self, server: str, chosen: Landlocked | Bare) -> None:
         if server not in self._told:
             self._told.add(server)
-            _log.warning("%s runs without a sandbox: %s", server, bare.reason)
+            without = "a" if isinstance(chosen, Bare) else "a whole"
+            _log.warning("%s runs without %s sandbox: %s", server, without, chosen.reason)
 
 
 def _of_server(name: str, stdio: Stdio) -> Command:
@@ -206,7 +204,7 @@ def _of_server(name: str, stdio: Stdio) -> Command:
     )
 
 
-def _of_program(start: Start, own: Path, chosen: Bubblewrap | Bare) -> Command:
+def _of_program(start: Start, own: Path, chosen: Chosen) -> Command:
     """A warm child: its runtime, folders of its own, and little memory lost."""
     home, tmp = own / "home", own / "tmp"
     environment = {
@@ -273,15 +271,28 @@ def _lies_in(mount: Mount, folders: Sequence[Mount]) -> bool:
     return any(within(mount.place, folder.place) for folder in folders)
 
 
-async def _egress(command: Command, chosen: Bubblewrap) -> AbstractAsyncContextManager[Egress]:
+def _can_be_led(chosen: Chosen) -> bool:
+    """Whether a child's network can be narrowed to our proxy; if not, a fence leaves it none."""
+    match chosen:
+        case Bubblewrap():
+            return True
+        case Landlocked(version=version):
+            return Version(version).holds_ports
+        case Bare():
+            return False
+
+
+async def _egress(command: Command, chosen: Chosen) -> AbstractAsyncContextManager[Egress]:
     chatter = Chatter(lambda line: _log.warning("%s %s", command.name, line))
 
     def noted(visit: Visit) -> None:
         if isinstance(visit, Refused):
             chatter.feed(f"was kept from {visit.host}: {visit.rule}\n".encode(errors="replace"))
 
+    if isinstance(chosen, Landlocked):
+        return open_egress(_rules(command), noted=noted, local=True)
     socket = None
-    if not chosen.makes_networks:
+    if isinstance(chosen, Bubblewrap) and not chosen.makes_networks:
         folder = command.home.parent
         await to_thread.run_sync(sweep, folder, _SOCKETS)
         # Somebody else may start the same meanwhile.
@@ -296,6 +307,8 @@ def _rules(command: Command) -> EgressRules:
 def _network(egress: Egress | None) -> Network:
     if egress is None:
         return None
+    if egress.port is not None:
+        return Local(egress.port)
     return Bridged(egress.unix_socket) if egress.unix_socket else Handed()
 
 

@@ -55,24 +55,31 @@ PROXY_VARIABLES: Final[Mapping[str, str]] = {
 }
 
 
-def proxy_variables(rules: EgressRules) -> Mapping[str, str]:
+def proxy_variables(rules: EgressRules, port: int | None = None) -> Mapping[str, str]:
     """Lead a child here. Who may reach this machine's loopback means that, and not its own."""
     spared = ("NO_PROXY", "no_proxy") if rules.allow_private else ()
-    return {name: value for name, value in PROXY_VARIABLES.items() if name not in spared}
+    url = f"http://{HOST}:{port or PORT}"
+    return {
+        name: url if value == _URL else value
+        for name, value in PROXY_VARIABLES.items()
+        if name not in spared
+    }
 
 
 @asynccontextmanager
-async def open_egress(
+async def open_egress(  # noqa: PLR0913 - each is another place to reach it at, or its rules
     rules: EgressRules,
     *,
     noted: Callable[[Visit], None],
     limits: EgressLimits = EgressLimits(),  # noqa: B008 - frozen
     unix_socket: Path | None = None,
+    local: bool = False,
     resolve: Resolve = system_resolve,
 ) -> AsyncGenerator[Egress]:
     """Hold a way out; on leaving, every connection through it ends.
 
-    A child reaches it by `Egress.prepare`, or through `unix_socket` where that cannot be used.
+    A child reaches it by `Egress.prepare`, or through `unix_socket` where that cannot be used, or,
+    if it has no network of its own, at a port of this machine's: `local`.
     """
     ours, theirs = socket.socketpair()
     failure: Exception | None = None
@@ -82,6 +89,10 @@ async def open_egress(
             group.start_soon(egress.take_listeners, ours)
             if unix_socket is not None:
                 listener = await to_thread.run_sync(_listen, unix_socket)
+                group.start_soon(egress.serve, listener)
+            if local:
+                listener = socket.create_server((HOST, 0), backlog=BACKLOG)
+                egress.port = listener.getsockname()[1]
                 group.start_soon(egress.serve, listener)
             try:
                 yield egress
@@ -103,6 +114,7 @@ class Egress:
         self, proxy: _Proxy, group: TaskGroup, theirs: socket.socket, unix_socket: Path | None
     ) -> None:
         self.unix_socket = unix_socket
+        self.port: int | None = None
         self.prepare = own_network(theirs)
         self._proxy = proxy
         self._group = group

@@ -324,6 +324,17 @@ def _capped(kind: int, value: int) -> tuple[int, int]:
     return capped, capped
 
 
+def in_turn(*steps: Callable[[], None] | None) -> Callable[[], None]:
+    """Make one preparation of several; those that are not there are left out."""
+    there = [step for step in steps if step is not None]
+
+    def prepare() -> None:
+        for step in there:
+            step()
+
+    return prepare
+
+
 def _preparation(launch: Launch) -> Callable[[], None]:
     parent = os.getpid()
     limits = _resource_limits(launch.limits)

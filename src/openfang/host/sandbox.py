@@ -1,74 +1,46 @@
 """A child in a sandbox of bubblewrap's: what it may see and write, and the command line for that.
 
 Every namespace is the child's own. The first process of its process namespace dies with bubblewrap,
-bubblewrap dies with us, and whatever the child has started dies with that first process. Pure but
-for `available`, which tries what the machine allows; `host.reach` finds out what to show.
+bubblewrap dies with us, and whatever the child has started dies with that first process. Pure;
+`host.reach` finds out what to show, `host.backends` what the machine allows.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from openfang.host.bridge import bridged
-from openfang.host.machine import Layer, succeeds
-from openfang.host.network import can_make_networks
-from openfang.host.process import LaunchFailed
+from openfang.host.filters import afresh, filter_file
+from openfang.host.process import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from openfang.host.process import Launch
-    from openfang.host.witness import Sight
 
 Mode: TypeAlias = Literal["auto", "required", "off"]
 
 _TMP: Final = Path("/tmp")  # noqa: S108 - the name inside; behind it is the child's own folder
-_NAMESPACES: Final = (
+NAMESPACES: Final = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
-_NO_NESTING: Final = "--disable-userns"
-_LAYERS: Final = (
-    *("files", "processes", "messages", "network", "privileges"),
-    *("nested namespaces", "system calls"),
-)
-_UNSEEN: Final = "the child could not be looked at"
-_INSTALL: Final = "install bubblewrap (apt install bubblewrap), and check: openfang doctor"
-
-
-class SandboxMissing(LaunchFailed):
-    """The server has to be sandboxed, and this machine cannot do it."""
-
-    code = "sandbox_missing"
+NO_NESTING: Final = "--disable-userns"
 
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """The program, what it can do here, and whether we can make networks without it."""
+    """The program, what it can do here, and whether we can make networks without it.
+
+    `filters` says whether system calls can be filtered: this processor's numbers are known.
+    """
 
     program: str
     options: tuple[str, ...] = ()
     makes_networks: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Why nothing can be sandboxed here."""
-
-    reason: str
-
-
-Available: TypeAlias = Bubblewrap | Missing
-
-
-@dataclass(frozen=True, slots=True)
-class Bare:
-    """The child runs without a sandbox; `reason` is for the log and for whoever asks."""
-
-    reason: str
+    filters: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +80,14 @@ class Bridged:
     unix_socket: Path
 
 
-Network: TypeAlias = Handed | Bridged | None
+@dataclass(frozen=True, slots=True)
+class Local:
+    """This machine's own network, of which the child reaches the proxy's port alone."""
+
+    port: int
+
+
+Network: TypeAlias = Handed | Bridged | Local | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +106,14 @@ class Confinement:
     masks: tuple[Mask, ...] = ()
     network: Network = None
 
+    @property
+    def start(self) -> Path:
+        """The folder to start in; one that the child cannot see is exchanged for its home."""
+        mounted = [mount.place for mount in (*self.mounts, *_own(self))]
+        shown = _innermost(mounted, self.cwd)
+        hidden = _innermost((mask.path for mask in self.masks), self.cwd)
+        return self.cwd if shown and shown >= hidden else self.home
+
 
 def within(path: Path, folder: Path) -> bool:
     """Whether a path is a folder or lies in it; several times faster than pathlib's own."""
@@ -135,23 +122,33 @@ def within(path: Path, folder: Path) -> bool:
 
 def confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) -> Launch:
     """Start the same in a sandbox; its program has to be given by the whole path."""
-    return replace(launch, argv=command_line(confinement, launch.argv, bubblewrap))
+    file = filter_file() if bubblewrap.filters else None
+    argv = command_line(confinement, launch.argv, bubblewrap, seccomp=file)
+    if file is None:
+        return replace(launch, argv=argv)
+    prepare = in_turn(afresh(file), launch.prepare)
+    return replace(launch, argv=argv, prepare=prepare, files=(*launch.files, file))
 
 
 def command_line(
-    confinement: Confinement, argv: Sequence[str], bubblewrap: Bubblewrap
+    confinement: Confinement,
+    argv: Sequence[str],
+    bubblewrap: Bubblewrap,
+    *,
+    seccomp: int | None = None,
 ) -> tuple[str, ...]:
     """Give the command that starts `argv` confined. Nothing secret is in it: variables are not."""
     network = () if isinstance(confinement.network, Handed) else ("--unshare-net",)
     places = _places(confinement)
     return (
         bubblewrap.program,
-        *_NAMESPACES,
+        *NAMESPACES,
         *bubblewrap.options,
         *network,
+        *(() if seccomp is None else ("--seccomp", str(seccomp))),
         *(word for place in places for word in place),
         *(word for place in _empty(places) for word in ("--remount-ro", place)),
-        *("--chdir", str(_start(confinement))),
+        *("--chdir", str(confinement.start)),
         "--",
         *_inside(argv, confinement.network),
     )
@@ -290,74 +287,6 @@ def _shown(link: Link, places: Iterable[Path]) -> bool:
     return any(within(link.place, place) for place in places)
 
 
-def _start(confinement: Confinement) -> Path:
-    """The folder to start in; one that the child cannot see is exchanged for its home."""
-    mounted = [mount.place for mount in (*confinement.mounts, *_own(confinement))]
-    shown = _innermost(mounted, confinement.cwd)
-    hidden = _innermost((mask.path for mask in confinement.masks), confinement.cwd)
-    return confinement.cwd if shown and shown >= hidden else confinement.home
-
-
 def _innermost(places: Iterable[Path], path: Path) -> int:
     around = (len(place.parts) for place in places if within(path, place))
     return max(around, default=0)
-
-
-def choose(mode: Mode, found: Available) -> Bubblewrap | Bare:
-    """Say how a child runs: `auto` takes what there is, `required` takes no less than a sandbox."""
-    match mode, found:
-        case "off", _:
-            return Bare('the configuration says sandbox = "off"')
-        case _, Bubblewrap():
-            return found
-        case "required", Missing(reason):
-            raise SandboxMissing(
-                f'sandbox = "required", and there is no sandbox here: {reason}',
-                way_out=f'{_INSTALL}; or set sandbox = "auto" for this server',
-            )
-        case _:
-            return Bare(f"there is no sandbox here: {found.reason}")
-
-
-def active_layers(
-    chosen: Bubblewrap | Bare, network: Network, sight: Sight | None
-) -> tuple[Layer, ...]:
-    """Say what stands between a running child and the machine, and what does not.
-
-    What was asked for counts only as far as it was seen; of a child that could not be looked at
-    nothing is claimed.
-    """
-    if isinstance(chosen, Bare):
-        return tuple(Layer(name, present=False, detail=chosen.reason) for name in _LAYERS)
-    if sight is None:
-        return tuple(Layer(name, present=False, detail=_UNSEEN) for name in _LAYERS)
-    found = {
-        "files": ("mnt" in sight.own, "a root and a home of its own, by bubblewrap"),
-        "processes": ("pid" in sight.own, "a process namespace of its own"),
-        "messages": ("ipc" in sight.own, "no shared memory or queues with others"),
-        "network": ("net" in sight.own, "none" if network is None else "only the guarded egress"),
-        "privileges": (not (sight.capable or sight.may_gain), "none, and none to be gained"),
-        "nested namespaces": (_NO_NESTING in chosen.options, "forbidden"),
-        "system calls": (sight.filtered, "filtered"),
-    }
-    return tuple(
-        Layer(name, present=present, detail=detail if present else "not in force")
-        for name, (present, detail) in found.items()
-    )
-
-
-def available() -> Available:
-    """Try what a sandbox is made of. Blocks for some tens of milliseconds: ask once."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return Missing("bubblewrap is not installed")
-    for options in ((_NO_NESTING,), ()):
-        if succeeds(program, *_NAMESPACES, *options, *_TRIAL):
-            return Bubblewrap(program, options, makes_networks=can_make_networks())
-    return Missing("bubblewrap is installed, but may not make namespaces")
-
-
-_TRIAL: Final = (
-    *("--unshare-net", "--ro-bind", "/", "/"),
-    *("--proc", "/proc", "--dev", "/dev", "--", "/bin/true"),
-)

@@ -20,7 +20,7 @@ from openfang.agents.spec import AgentSpec, Program
 from openfang.app.confine import Confiner
 from openfang.core.errors import CallRefused, UnknownTool
 from openfang.core.results import text_result
-from openfang.host.sandbox import available
+from openfang.host.backends import available
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from openfang.core.agents import Ended, Wish
     from openfang.core.progress import Told
     from openfang.core.results import Result
-    from openfang.host.sandbox import Available
+    from openfang.host.backends import Available
 
 PATIENCE = 60.0
 

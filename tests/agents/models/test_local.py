@@ -31,8 +31,8 @@ from openfang.agents.models.failures import ModelFailed
 from openfang.agents.spec import Mind
 from openfang.app.confine import Confiner
 from openfang.core.agents import Image
+from openfang.host.backends import Missing
 from openfang.host.bridge import interpreter
-from openfang.host.sandbox import Missing
 from openfang.host.witness import look_at
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from openfang.app.daemon.discovery import FILE, Absent, Daemon, Found, claimed, find_daemon_now
 from openfang.app.home.checks import Check, fail, ok, warn
 from openfang.host import holders, machine
-from openfang.host.sandbox import Bubblewrap, Missing, available
+from openfang.host.backends import Landlocked, Missing, available
+from openfang.host.sandbox import Bubblewrap
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ def _sandbox() -> Check:
         case Missing(reason):
             text = f"servers run without a sandbox: {reason} ({words})"
             return warn("sandbox layers", text, "install bubblewrap")
+        case Landlocked(reason=reason):
+            text = f"servers run in a degraded sandbox, by Landlock: {reason} ({words})"
+            return warn("sandbox layers", text, "install bubblewrap")
+        case Bubblewrap(filters=False):
+            text = f"servers run in bubblewrap, and no system call is filtered ({words})"
+            return warn("sandbox layers", text, "a processor whose numbers we know")
         case Bubblewrap(makes_networks=True):
             return ok("sandbox layers", f"servers run in bubblewrap ({words})")
         case Bubblewrap():
