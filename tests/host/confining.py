@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from openfang.host.household import Household
 from openfang.host.process import Finished, Launch, Limits, run
 from openfang.host.reach import Wish, confinement
 from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local
+from openfang.host.users import own_user
 
 if TYPE_CHECKING:
     from openfang.host.egress import Egress
@@ -52,6 +53,7 @@ class Ground:
     search: str = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
     environment: dict[str, str] = field(default_factory=dict[str, str])
     backend: Bubblewrap | Landlocked | None = None
+    processes: int = 4000
 
     @property
     def user(self) -> Path:
@@ -100,6 +102,7 @@ class Ground:
             network = Local(egress.port) if egress.port else network
         household = Household.look(user=self.user, ours=self.ours)
         command, limits = confinement(wish, household, network)
+        limits = replace(limits, user=own_user(limits.home))
         launch = Launch(
             argv=command,
             cwd=Path("/"),
@@ -111,7 +114,7 @@ class Ground:
                 **self.environment,
             },
             timeout=timeout,
-            limits=HELD,
+            limits=replace(HELD, processes=self.processes),
             prepare=egress.prepare if isinstance(network, Handed) and egress else None,
         )
         return sandboxed(launch, limits, self.backend or bubblewrap())

@@ -157,7 +157,11 @@ def test_auto_runs_without_a_sandbox_and_says_so_and_required_does_not() -> None
 @pytest.mark.requirement("C16.4")
 def test_the_layers_are_those_in_force() -> None:
     held = Sight(
-        own=frozenset({"mnt", "pid", "net", "ipc"}), capable=False, may_gain=False, filtered=False
+        own=frozenset({"mnt", "pid", "net", "ipc"}),
+        capable=False,
+        may_gain=False,
+        filtered=False,
+        user=os.geteuid(),
     )
     bare = active_layers(Bare("there is no sandbox here"), None, held)
     assert not any(layer.present for layer in bare)
@@ -174,7 +178,9 @@ def test_the_layers_are_those_in_force() -> None:
 @pytest.mark.requirement("C16.4")
 def test_a_layer_that_was_asked_for_and_is_not_there_is_not_claimed() -> None:
     tool = Bubblewrap("bwrap", ("--disable-userns",))
-    loose = Sight(own=frozenset({"mnt"}), capable=True, may_gain=False, filtered=True)
+    loose = Sight(
+        own=frozenset({"mnt"}), capable=True, may_gain=False, filtered=True, user=os.geteuid()
+    )
     found = {layer.name for layer in active_layers(tool, Handed(), loose) if layer.present}
     assert found == {"backend", "files", "nested namespaces", "system calls"}
     assert not any(layer.present for layer in active_layers(tool, Handed(), None))
@@ -210,7 +216,7 @@ def test_what_is_required_is_the_whole_sandbox() -> None:
         with pytest.raises(SandboxMissing) as refusal:
             choose("required", found)
         assert "openfang doctor" in refusal.value.way_out
-    held = Sight(own=frozenset(), capable=False, may_gain=False, filtered=True)
+    held = Sight(own=frozenset(), capable=False, may_gain=False, filtered=True, user=os.geteuid())
     shown = {one.name: one for one in active_layers(lesser[0], None, held)}
     assert not shown["backend"].present
     assert "degraded" in shown["backend"].detail

@@ -33,6 +33,7 @@ from openfang.host.process import Launch, LaunchFailed
 from openfang.host.reach import Wish, confinement
 from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local, Mount, within
 from openfang.host.sockets import sweep
+from openfang.host.users import own_user
 from openfang.host.visits import EgressRules, Refused
 from openfang.host.witness import look_at
 from openfang.safety.environment import DEFAULT_PATH
@@ -175,7 +176,8 @@ class Confiner:
             environment={**command.environment, **proxied},
             prepare=egress.prepare if egress and isinstance(network, Handed) else None,
         )
-        return sandboxed(launch, _with_own(shown, command), chosen)
+        shown = replace(_with_own(shown, command), user=own_user(command.home))
+        return sandboxed(launch, shown, chosen)
 
     def _tell(self, server: str, chosen: Landlocked | Bare) -> None:
         if server not in self._told:

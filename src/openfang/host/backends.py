@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from openfang.host.fallback import fence_version, fenced
-from openfang.host.filters import filter_file
+from openfang.host.filters import afresh, filter_file
 from openfang.host.machine import Layer, succeeds
 from openfang.host.network import can_make_networks
-from openfang.host.process import LaunchFailed
-from openfang.host.sandbox import NAMESPACES, NO_NESTING, Bubblewrap, confined
+from openfang.host.process import LaunchFailed, in_turn
+from openfang.host.sandbox import (
+    NAMESPACES,
+    NO_NESTING,
+    Bubblewrap,
+    command_line,
+    handed_over,
+)
+from openfang.host.users import can_change_users, staged
 
 if TYPE_CHECKING:
     from openfang.host.process import Launch
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 _LAYERS: Final = (
     *("backend", "files", "processes", "messages", "network", "privileges"),
-    *("nested namespaces", "system calls"),
+    *("nested namespaces", "system calls", "own user"),
 )
 _UNSEEN: Final = "the child could not be looked at"
 _INSTALL: Final = "install bubblewrap (apt install bubblewrap), and check: openfang doctor"
@@ -94,8 +102,22 @@ def _lacking(found: Available) -> str:
 def sandboxed(launch: Launch, confinement: Confinement, chosen: Bubblewrap | Landlocked) -> Launch:
     """Start the same in a sandbox; its program has to be given by the whole path. Blocks."""
     if isinstance(chosen, Bubblewrap):
-        return confined(launch, confinement, chosen)
+        return _confined(launch, confinement, chosen)
     return fenced(launch, confinement, chosen.version)
+
+
+def _confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) -> Launch:
+    file = filter_file() if bubblewrap.filters else None
+    user = confinement.user if bubblewrap.users else None
+    stage = staged(user, handed_over(confinement)) if user else None
+    return replace(
+        launch,
+        argv=command_line(confinement, launch.argv, bubblewrap, seccomp=file, stage=stage),
+        prepare=in_turn(
+            afresh(file) if file else None, launch.prepare, stage.becoming() if stage else None
+        ),
+        files=(*launch.files, *([file] if file else [])),
+    )
 
 
 def active_layers(chosen: Chosen, network: Network, sight: Sight | None) -> tuple[Layer, ...]:
@@ -156,7 +178,14 @@ def _of_the_process(sight: Sight) -> dict[str, tuple[bool, str]]:
     return {
         "privileges": _held(not (sight.capable or sight.may_gain), "none, and none to be gained"),
         "system calls": _held(sight.filtered, "filtered"),
+        "own user": _own_user(sight),
     }
+
+
+def _own_user(sight: Sight) -> tuple[bool, str]:
+    if sight.user == os.geteuid():
+        return False, f"it runs as user {sight.user}, as we do"
+    return True, f"user {sight.user}, who has nothing else"
 
 
 def available() -> Available:
@@ -178,5 +207,6 @@ def _bubblewrap() -> Bubblewrap | Missing:
                 options,
                 makes_networks=can_make_networks(),
                 filters=filter_file() is not None,
+                users=can_change_users(program, *NAMESPACES, *options, *_TRIAL),
             )
     return Missing("bubblewrap is installed, but may not make namespaces")

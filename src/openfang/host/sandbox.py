@@ -7,18 +7,16 @@ bubblewrap dies with us, and whatever the child has started dies with that first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from openfang.host.bridge import bridged
-from openfang.host.filters import afresh, filter_file
-from openfang.host.process import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from openfang.host.process import Launch
+    from openfang.host.users import Stage
 
 Mode: TypeAlias = Literal["auto", "required", "off"]
 
@@ -27,6 +25,10 @@ NAMESPACES: Final = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
+_BINDS: Final = ("--bind", "--ro-bind")
+_PUBLIC: Final = tuple(
+    map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/nix", "/gnu"))
+)
 NO_NESTING: Final = "--disable-userns"
 
 
@@ -34,13 +36,15 @@ NO_NESTING: Final = "--disable-userns"
 class Bubblewrap:
     """The program, what it can do here, and whether we can make networks without it.
 
-    `filters` says whether system calls can be filtered: this processor's numbers are known.
+    `filters` says whether system calls can be filtered: this processor's numbers are known. `users`
+    says whether each child can have a user of its own: we are root, and the kernel can do it.
     """
 
     program: str
     options: tuple[str, ...] = ()
     makes_networks: bool = True
     filters: bool = True
+    users: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ class Confinement:
     """What a child may reach. Paths are whole and free of symlinks, but for a mount's place.
 
     `home` and `tmp` are its own, and writable. A mask wins over every mount around it, and loses to
-    a mount of exactly that path or below. `cwd` counts where the child can see it.
+    a mount of exactly that path or below. `cwd` counts where the child can see it. `user` is who it
+    is to run as, where we may choose.
     """
 
     home: Path
@@ -105,6 +110,7 @@ class Confinement:
     links: tuple[Link, ...] = ()
     masks: tuple[Mask, ...] = ()
     network: Network = None
+    user: int | None = None
 
     @property
     def start(self) -> Path:
@@ -120,14 +126,11 @@ def within(path: Path, folder: Path) -> bool:
     return path.parts[: len(folder.parts)] == folder.parts
 
 
-def confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) -> Launch:
-    """Start the same in a sandbox; its program has to be given by the whole path."""
-    file = filter_file() if bubblewrap.filters else None
-    argv = command_line(confinement, launch.argv, bubblewrap, seccomp=file)
-    if file is None:
-        return replace(launch, argv=argv)
-    prepare = in_turn(afresh(file), launch.prepare)
-    return replace(launch, argv=argv, prepare=prepare, files=(*launch.files, file))
+def handed_over(confinement: Confinement) -> frozenset[Path]:
+    """Give what a child under a user of its own has to be handed: all but everybody's."""
+    words = (place for place in _places(confinement) if place[0] in _BINDS)
+    sources = (Path(place[1]) for place in words)
+    return frozenset(path for path in sources if not any(within(path, top) for top in _PUBLIC))
 
 
 def command_line(
@@ -136,13 +139,17 @@ def command_line(
     bubblewrap: Bubblewrap,
     *,
     seccomp: int | None = None,
+    stage: Stage | None = None,
 ) -> tuple[str, ...]:
     """Give the command that starts `argv` confined. Nothing secret is in it: variables are not."""
     network = () if isinstance(confinement.network, Handed) else ("--unshare-net",)
-    places = _places(confinement)
+    places = [_moved(place, stage) for place in _places(confinement)]
+    # Whoever it is outside, inside it is who we are.
+    user = ("--uid", "0", "--gid", "0") if stage else ()
     return (
         bubblewrap.program,
         *NAMESPACES,
+        *user,
         *bubblewrap.options,
         *network,
         *(() if seccomp is None else ("--seccomp", str(seccomp))),
@@ -152,6 +159,13 @@ def command_line(
         "--",
         *_inside(argv, confinement.network),
     )
+
+
+def _moved(place: tuple[str, ...], stage: Stage | None) -> tuple[str, ...]:
+    if stage is None or place[0] not in _BINDS:
+        return place
+    bind, source, there = place
+    return (bind, str(stage.place(Path(source))), there)
 
 
 def _inside(argv: Sequence[str], network: Network) -> Sequence[str]:

@@ -20,6 +20,7 @@ class Sight:
     capable: bool
     may_gain: bool
     filtered: bool
+    user: int
 
 
 def look_at(pid: int) -> Sight | None:
@@ -32,6 +33,7 @@ def look_at(pid: int) -> Sight | None:
             capable=int(status["CapEff"], 16) != 0,
             may_gain=status["NoNewPrivs"] != "1",
             filtered=status["Seccomp"] != "0",
+            user=int(status["Uid"].split()[0]),
         )
     except (OSError, KeyError, ValueError):
         return None
