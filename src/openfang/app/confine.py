@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from openfang.core.errors import NotFound, SourceFailed
 from openfang.host.backends import (
@@ -23,13 +23,15 @@ from openfang.host.backends import (
     available,
     choose,
     sandboxed,
+    uncounted,
 )
+from openfang.host.cgroups import hierarchy
 from openfang.host.chatter import Chatter
 from openfang.host.command import Command
 from openfang.host.egress import open_egress, proxy_variables
 from openfang.host.household import Household, real
 from openfang.host.landlock import Version
-from openfang.host.process import Launch, LaunchFailed
+from openfang.host.process import Launch, LaunchFailed, Limits, in_turn
 from openfang.host.reach import Wish, confinement
 from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local, Mount, within
 from openfang.host.sockets import sweep
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from openfang.host.backends import Available, Chosen
+    from openfang.host.cgroups import Group
     from openfang.host.children.start import Start
     from openfang.host.egress import Egress
     from openfang.host.machine import Layer
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     from openfang.host.visits import Visit
 
 _log = logging.getLogger("openfang.mcp")
+_OPEN_FILES: Final = 8192
+_FILE_SIZE: Final = 8 << 30
 _SOCKETS: Final = "egress-*.sock"
 
 
@@ -143,6 +148,10 @@ class Confiner:
             if command.network and _can_be_led(chosen):
                 egress = await stack.enter_async_context(await _egress(command, chosen))
             launch = await self._launched(command, chosen, egress)
+            group = await to_thread.run_sync(_group, command.limits)
+            if group is not None:
+                stack.push_async_callback(_removed, group)
+                launch = replace(launch, prepare=in_turn(group.joining(), launch.prepare))
             yield _Held(launch, _network(egress))
 
     async def _launched(self, command: Command, chosen: Chosen, egress: Egress | None) -> Launch:
@@ -164,7 +173,7 @@ class Confiner:
             limits=command.limits,
         )
         if isinstance(chosen, Bare):
-            return launch
+            return uncounted(launch)
         network = _network(egress)
         household = Household.look(user=self.user, ours=self.home)
         argv, shown = confinement(_wish(command), household, network)
@@ -200,9 +209,22 @@ def _of_server(name: str, stdio: Stdio) -> Command:
         read=stdio.read,
         write=stdio.write,
         trusted=stdio.trusted,
+        limits=_of_servers(stdio),
         sandbox=stdio.sandbox,
         network=stdio.network,
         allow_private=stdio.allow_private,
+    )
+
+
+def _of_servers(stdio: Stdio) -> Limits:
+    """What a server may take. Its address space is not bounded: Node reserves more than it uses."""
+    return Limits(
+        data=stdio.memory,
+        group_memory=stdio.memory,
+        processes=stdio.processes,
+        group_processes=stdio.processes,
+        open_files=_OPEN_FILES,
+        file_size=_FILE_SIZE,
     )
 
 
@@ -271,6 +293,19 @@ def _both(path: Path, *, writable: bool = False) -> Iterator[Mount]:
 
 def _lies_in(mount: Mount, folders: Sequence[Mount]) -> bool:
     return any(within(mount.place, folder.place) for folder in folders)
+
+
+def _group(limits: Limits) -> Group | None:
+    """Make a group for what is bounded together; None where nothing is, or nobody can."""
+    found = hierarchy() if limits.group_memory or limits.group_processes else None
+    with suppress(OSError):
+        return found and found.made(memory=limits.group_memory, processes=limits.group_processes)
+    return None
+
+
+async def _removed(group: Group) -> None:
+    with CancelScope(shield=True):
+        await to_thread.run_sync(group.remove)
 
 
 def _can_be_led(chosen: Chosen) -> bool:

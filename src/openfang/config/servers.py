@@ -215,6 +215,16 @@ class McpServer(Section):
     fs_write: tuple[FolderPath, ...] = Field(
         default=(), description="More paths that the sandboxed child may write."
     )
+    max_memory_mb: Count = Field(
+        default=4096,
+        description="MiB of memory that the child may take: with all it starts where cgroups can "
+        "be written, else each of its processes.",
+    )
+    max_processes: Count = Field(
+        default=1024,
+        description="Processes and threads that the child may have; not held where it runs without "
+        "a sandbox and without cgroups.",
+    )
     max_concurrency: Count = Field(
         default=10, description="Calls at once; the others wait in turn."
     )

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 _LAYERS: Final = (
     *("backend", "files", "processes", "messages", "network", "privileges"),
-    *("nested namespaces", "system calls", "own user"),
+    *("nested namespaces", "system calls", "own user", "resources"),
 )
 _UNSEEN: Final = "the child could not be looked at"
 _INSTALL: Final = "install bubblewrap (apt install bubblewrap), and check: openfang doctor"
+_SYSTEM: Final = "/usr/bin:/bin"
 _TRIAL: Final = (
     *("--unshare-net", "--ro-bind", "/", "/"),
     *("--proc", "/proc", "--dev", "/dev", "--", "/bin/true"),
@@ -103,13 +104,15 @@ def sandboxed(launch: Launch, confinement: Confinement, chosen: Bubblewrap | Lan
     """Start the same in a sandbox; its program has to be given by the whole path. Blocks."""
     if isinstance(chosen, Bubblewrap):
         return _confined(launch, confinement, chosen)
-    return fenced(launch, confinement, chosen.version)
+    return fenced(uncounted(launch), confinement, chosen.version)
 
 
 def _confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) -> Launch:
     file = filter_file() if bubblewrap.filters else None
     user = confinement.user if bubblewrap.users else None
     stage = staged(user, handed_over(confinement)) if user else None
+    if stage is None:
+        launch = _counted_inside(launch)
     return replace(
         launch,
         argv=command_line(confinement, launch.argv, bubblewrap, seccomp=file, stage=stage),
@@ -118,6 +121,19 @@ def _confined(launch: Launch, confinement: Confinement, bubblewrap: Bubblewrap) 
         ),
         files=(*launch.files, *([file] if file else [])),
     )
+
+
+def uncounted(launch: Launch) -> Launch:
+    """Leave the limit of processes out: the child is counted with all that its user runs."""
+    return replace(launch, limits=replace(launch.limits, processes=None))
+
+
+def _counted_inside(launch: Launch) -> Launch:
+    """Limit the processes where the child is counted alone: in its own user namespace."""
+    most, program = launch.limits.processes, shutil.which("prlimit", path=_SYSTEM)
+    if most is None or program is None:
+        return uncounted(launch)
+    return replace(uncounted(launch), argv=(program, f"--nproc={most}", "--", *launch.argv))
 
 
 def active_layers(chosen: Chosen, network: Network, sight: Sight | None) -> tuple[Layer, ...]:
@@ -179,6 +195,7 @@ def _of_the_process(sight: Sight) -> dict[str, tuple[bool, str]]:
         "privileges": _held(not (sight.capable or sight.may_gain), "none, and none to be gained"),
         "system calls": _held(sight.filtered, "filtered"),
         "own user": _own_user(sight),
+        "resources": _resources(sight),
     }
 
 
@@ -186,6 +203,17 @@ def _own_user(sight: Sight) -> tuple[bool, str]:
     if sight.user == os.geteuid():
         return False, f"it runs as user {sight.user}, as we do"
     return True, f"user {sight.user}, who has nothing else"
+
+
+def _resources(sight: Sight) -> tuple[bool, str]:
+    """Say what bounds it: alone, or together with all that it starts."""
+    bounds = sight.bounds
+    if bounds.group:
+        return True, "memory and processes, of all it starts together, by a cgroup"
+    # The kernel does not hold root to a number of processes.
+    if bounds.processes and bounds.data and sight.user != 0:
+        return True, f"{bounds.processes} processes, {bounds.data >> 20} MiB in each"
+    return False, "memory and processes together are not bounded: there is no cgroup to write"
 
 
 def available() -> Available:

@@ -55,11 +55,16 @@ class LaunchFailed(SourceFailed):
 class Limits:
     """What a child may take, in bytes, seconds and pieces; None leaves our own limit in force.
 
-    `memory` bounds the address space: runtimes that reserve much and use little need more. The
-    kernel counts `processes` per user, and does not hold root to them.
+    `memory` bounds the address space: runtimes that reserve much and use little need more; for them
+    `data` bounds what they can write to. Both are for each process; `group_memory` and
+    `group_processes` are for a child and all that it starts, where `host.cgroups` can hold them.
+    The kernel counts `processes` per user, and does not hold root to them.
     """
 
     memory: int | None = None
+    data: int | None = None
+    group_memory: int | None = None
+    group_processes: int | None = None
     processes: int | None = None
     open_files: int | None = None
     file_size: int | None = None
@@ -310,6 +315,7 @@ def _resource_limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
     wanted = (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_AS, limits.memory),
+        (resource.RLIMIT_DATA, limits.data),
         (resource.RLIMIT_NPROC, limits.processes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_FSIZE, limits.file_size),

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from openfang.host.cgroups import NAME
+
 _NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "user")
 # The sandbox's own program stays outside; the first process inside of it has the child below it.
 _DEPTH: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What it may take: processes of its user, bytes in each, and whether a group counts it."""
+
+    processes: int | None = None
+    data: int | None = None
+    group: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +32,7 @@ class Sight:
     may_gain: bool
     filtered: bool
     user: int
+    bounds: Bounds = Bounds()
 
 
 def look_at(pid: int) -> Sight | None:
@@ -34,6 +46,7 @@ def look_at(pid: int) -> Sight | None:
             may_gain=status["NoNewPrivs"] != "1",
             filtered=status["Seccomp"] != "0",
             user=int(status["Uid"].split()[0]),
+            bounds=_bounds(inner),
         )
     except (OSError, KeyError, ValueError):
         return None
@@ -52,6 +65,20 @@ def _namespace(pid: int, name: str) -> bool:
     """Whether it has one of its own."""
     theirs = os.readlink(f"/proc/{pid}/ns/{name}")  # noqa: PTH115 - it is no path
     return theirs != os.readlink(f"/proc/self/ns/{name}")  # noqa: PTH115 - as above
+
+
+def _bounds(pid: int) -> Bounds:
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return Bounds(
+        processes=_limit(lines, "Max processes"),
+        data=_limit(lines, "Max data size"),
+        group=f"/{NAME}" in Path(f"/proc/{pid}/cgroup").read_text(),
+    )
+
+
+def _limit(lines: list[str], name: str) -> int | None:
+    soft = next(line.removeprefix(name).split()[0] for line in lines if line.startswith(name))
+    return int(soft) if soft.isdigit() else None
 
 
 def _status(pid: int) -> dict[str, str]:

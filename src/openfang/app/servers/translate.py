@@ -78,6 +78,8 @@ def _stdio(
         allow_private=server.allow_private,
         read=tuple(map(Path, server.fs_read)),
         write=tuple(map(Path, server.fs_write)),
+        memory=server.max_memory_mb << 20,
+        processes=server.max_processes,
     )
 
 

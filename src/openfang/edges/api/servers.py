@@ -77,6 +77,8 @@ NEW_SERVER = exact(
         "network": _FLAG,
         "fs_read": _PATHS,
         "fs_write": _PATHS,
+        "max_memory_mb": {"type": "integer", "minimum": 1, "maximum": 1 << 30},
+        "max_processes": {"type": "integer", "minimum": 1, "maximum": 1 << 22},
         "max_concurrency": {"type": "integer", "minimum": 1, "maximum": _MOST},
     },
     "name",

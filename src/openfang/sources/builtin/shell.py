@@ -56,7 +56,13 @@ _EXEC = builtin_tool(
 
 
 _PROCESS = Limits(
-    memory=4 << 30, processes=256, open_files=1024, file_size=1 << 30, cpu_seconds=300
+    memory=4 << 30,
+    group_memory=4 << 30,
+    processes=256,
+    group_processes=256,
+    open_files=1024,
+    file_size=1 << 30,
+    cpu_seconds=300,
 )
 
 

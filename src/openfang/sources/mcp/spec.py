@@ -35,6 +35,8 @@ class Stdio:
     workspace: Path | None = None
     trusted: bool = True
     seal: Seal | None = None
+    memory: int | None = None
+    processes: int | None = None
     launch: Launch | None = field(default=None, compare=False, repr=False)
 
 

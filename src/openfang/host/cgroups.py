@@ -1,0 +1,158 @@
+"""Bounds on a child and all that it starts together, where a hierarchy of cgroups is ours to write.
+
+Version 2 comes first, then version 1, else there are none. A group lies below our own, and is
+removed when its child has ended; what a killed daemon left is swept by the next. All of it blocks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NAME: Final = "openfang-"
+_CONTROLLERS: Final = ("memory", "pids")
+_PATIENCE: Final = 0.5
+_PAUSE: Final = 0.005
+_MEMBERS: Final = "cgroup.procs"
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """Our own group in each hierarchy that counts memory or processes, and its version."""
+
+    version: int
+    folders: tuple[tuple[str, Path], ...]
+
+    def made(self, *, memory: int | None, processes: int | None) -> Group:
+        """Make a group with these bounds."""
+        name = f"{NAME}{os.getpid()}-{token_hex(8)}"
+        bounds = {"memory": memory, "pids": processes}
+        group = Group(tuple(dict.fromkeys(folder / name for _, folder in self.folders)))
+        try:
+            for folder in group.folders:
+                folder.mkdir()
+            for controller, folder in self.folders:
+                bound = bounds[controller]
+                if bound is not None:
+                    self._file(controller, folder / name).write_text(str(bound))
+        except OSError:
+            group.remove()
+            raise
+        return group
+
+    def _file(self, controller: str, folder: Path) -> Path:
+        older = self.version == 1 and controller == "memory"
+        return folder / ("memory.limit_in_bytes" if older else f"{controller}.max")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of one child's."""
+
+    folders: tuple[Path, ...]
+
+    def joining(self) -> Callable[[], None]:
+        """Give what a child does to be counted here; it calls the kernel and nothing else."""
+        files = [str(folder / _MEMBERS) for folder in self.folders]
+
+        def prepare() -> None:
+            for name in files:
+                file = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
+                os.write(file, b"0")
+                os.close(file)
+
+        return prepare
+
+    def remove(self) -> None:
+        """Remove it, once the last of its processes is gone; else it is left for a later sweep."""
+        deadline = time.monotonic() + _PATIENCE
+        left = [folder for folder in self.folders if not _gone(folder)]
+        while left and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+            left = [folder for folder in left if not _gone(folder)]
+
+
+@cache
+def hierarchy() -> Hierarchy | None:
+    """Find a hierarchy that we may write, by trying; sweep what others left there."""
+    for found in (_second(), _first()):
+        if found is not None and _works(found):
+            for _, folder in found.folders:
+                _sweep(folder)
+            return found
+    return None
+
+
+def _works(found: Hierarchy) -> bool:
+    try:
+        group = found.made(memory=1 << 30, processes=64)
+    except OSError:
+        return False
+    group.remove()
+    return True
+
+
+def _second() -> Hierarchy | None:
+    for kind, point, _ in _mounts():
+        own = _own_groups().get("")
+        if kind == "cgroup2" and own is not None:
+            folder = point / own
+            with suppress(OSError):
+                (folder / "cgroup.subtree_control").write_text("+memory +pids")
+                return Hierarchy(2, tuple((name, folder) for name in _CONTROLLERS))
+    return None
+
+
+def _first() -> Hierarchy | None:
+    own = _own_groups()
+    folders = {
+        name: point / own[name]
+        for kind, point, options in _mounts()
+        for name in _CONTROLLERS
+        if kind == "cgroup" and name in options and name in own
+    }
+    return Hierarchy(1, tuple(sorted(folders.items()))) if len(folders) > 1 else None
+
+
+def _mounts() -> Iterator[tuple[str, Path, list[str]]]:
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, point, kind, options, *_ = line.split(" ")
+            if kind.startswith("cgroup"):
+                yield kind, Path(point), options.split(",")
+
+
+def _own_groups() -> dict[str, str]:
+    """Read which group we are in, by controller; the second version's has no name."""
+    groups = dict[str, str]()
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            groups |= dict.fromkeys(controllers.split(","), path.strip("/"))
+    return groups
+
+
+def _gone(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(folder: Path) -> None:
+    for left in folder.glob(f"{NAME}*"):
+        pid = left.name.removeprefix(NAME).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _gone(left)
