@@ -6,6 +6,7 @@ from __future__ import annotations
 LOAD = "tests/config/test_load.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
+GREEDY = "tests/faults/test_greedy.py::"
 SHELL = "tests/sources/test_shell.py::"
 BOARD = "tests/sources/test_board.py::"
 SEARCH = "tests/sources/test_search.py::"
@@ -56,6 +57,8 @@ _SERVER_KEYS = {
     "network": f"{SERVERS}test_who_may_reach_the_network_and_private_addresses",
     "fs_read": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
     "fs_write": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
+    "max_memory_mb": f"{GREEDY}test_memory_is_held_to_its_bound",
+    "max_processes": f"{GREEDY}test_a_fork_bomb_is_held_to_its_number",
     "max_concurrency": f"{SERVERS}test_so_many_calls_reach_a_server_at_once",
     "tools.NAME.risk": f"{SERVERS}test_a_risk_holds_for_all_tools_but_those_that_have_their_own",
     "tools.NAME.tags": f"{SERVERS}test_a_tool_can_be_switched_off_tagged_and_tied_to_a_token",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -143,11 +144,14 @@ def test_the_layers_are_those_that_proc_shows(daemon: Daemon) -> None:
     for server in ("files", "everything"):
         layers = shown(daemon, server)
         active = {layer["name"]: layer["active"] for layer in layers}
-        held = ("files", "processes", "messages", "network", "privileges")
-        assert all(active[name] for name in held), layers
-        assert active["system calls"] is ("\nSeccomp:\t2\n" in status)
+        held = ("backend", "files", "processes", "messages", "network", "privileges")
+        assert all(active[name] for name in (*held, "system calls", "resources")), layers
+        assert "\nSeccomp:\t2\n" in status
+        assert active["own user"] is (f"\nUid:\t{os.geteuid()}\t" not in status)
+        assert active["own user"] is (os.geteuid() == 0)
     told = daemon.home.run("servers", "show", "files").stdout
     assert "network: yes (only the guarded egress)" in told
+    assert "system calls: yes (filtered)" in told
 
 
 def test_a_server_without_a_sandbox_is_shown_as_such(daemon: Daemon) -> None:

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from openfang.host.visits import Visit
 
 _log = logging.getLogger("openfang.mcp")
-_OPEN_FILES: Final = 8192
-_FILE_SIZE: Final = 8 << 30
+OPEN_FILES: Final = 8192
+FILE_SIZE: Final = 8 << 30
 _SOCKETS: Final = "egress-*.sock"
 
 
@@ -219,12 +219,13 @@ def _of_server(name: str, stdio: Stdio) -> Command:
 def _of_servers(stdio: Stdio) -> Limits:
     """What a server may take. Its address space is not bounded: Node reserves more than it uses."""
     return Limits(
-        data=stdio.memory,
+        # A process that hears of it can answer; one that the group is too small for is killed.
+        data=stdio.memory and stdio.memory * 7 // 8,
         group_memory=stdio.memory,
         processes=stdio.processes,
         group_processes=stdio.processes,
-        open_files=_OPEN_FILES,
-        file_size=_FILE_SIZE,
+        open_files=OPEN_FILES,
+        file_size=FILE_SIZE,
     )
 
 

@@ -9,10 +9,12 @@ from openfang.app.daemon.discovery import FILE, Absent, Daemon, Found, claimed, 
 from openfang.app.home.checks import Check, fail, ok, warn
 from openfang.host import holders, machine
 from openfang.host.backends import Landlocked, Missing, available
+from openfang.host.cgroups import hierarchy
 from openfang.host.sandbox import Bubblewrap
 from openfang.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from openfang.config.models import Config
@@ -106,11 +108,18 @@ def _sandbox() -> Check:
         case Bubblewrap(filters=False):
             text = f"servers run in bubblewrap, and no system call is filtered ({words})"
             return warn("sandbox layers", text, "a processor whose numbers we know")
-        case Bubblewrap(makes_networks=True):
-            return ok("sandbox layers", f"servers run in bubblewrap ({words})")
-        case Bubblewrap():
-            text = "servers run in bubblewrap, with a forwarder to the network"
-            return ok("sandbox layers", f"{text} ({words})")
+        case Bubblewrap() as found:
+            return ok("sandbox layers", f"{', '.join(_kept(found))} ({words})")
+
+
+def _kept(found: Bubblewrap) -> Iterator[str]:
+    """Say what holds each server here, and what does not."""
+    yield "servers run in bubblewrap with system calls filtered"
+    if not found.makes_networks:
+        yield "with a forwarder to the network"
+    yield "each as a user of its own" if found.users else "as the user that we are"
+    groups = hierarchy()
+    yield f"bounded by cgroups, version {groups.version}" if groups else "bounded one by one"
 
 
 def _layer(layer: machine.Layer) -> str:

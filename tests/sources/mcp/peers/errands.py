@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TEXT = {"type": "string"}
 HEARD: list[str] = []
+MOST_PROCESSES, MOST_MEGABYTES, MOST_WRITTEN = 200, 256, 64_000_000
 SCHEMA = {"type": "object", "properties": {"errand": TEXT, "text": TEXT}}
 
 
@@ -36,12 +37,72 @@ def variable(name: str) -> str:
     return os.environ.get(name, "unset")[::-1]
 
 
+def fork(_: str) -> str:
+    """Start as many processes as there may be, up to two hundred, and end them."""
+    reading, writing = os.pipe()
+    children = list[int]()
+    try:
+        while len(children) < MOST_PROCESSES:
+            child = os.fork()
+            if child == 0:
+                os.close(writing)
+                os.read(reading, 1)
+                os._exit(0)
+            children.append(child)
+    except BlockingIOError:
+        pass
+    os.close(writing)
+    for child in children:
+        os.waitpid(child, 0)
+    return str(len(children))
+
+
+def hog(megabytes: str) -> str:
+    """Take as much memory as there may be, up to so much; no more than 256 MB."""
+    taken = list[bytes]()
+    try:
+        while len(taken) < min(int(megabytes), MOST_MEGABYTES):
+            taken.append(b"x" * 1_000_000)
+    except MemoryError:
+        pass
+    return str(len(taken))
+
+
+def herd(_: str) -> str:
+    """Let four processes take a quarter of 256 MB each, and say how many got it."""
+    children = list[int]()
+    for _number in range(4):
+        child = os.fork()
+        if child == 0:
+            hog("64")
+            os._exit(0)
+        children.append(child)
+    return str(sum(os.waitpid(child, 0)[1] == 0 for child in children))
+
+
+def fill(file: str) -> str:
+    """Write as long a file as there may be, up to 64 MB, and remove it."""
+    written = 0
+    try:
+        with Path(file).open("wb", buffering=0) as disk:
+            while written < MOST_WRITTEN:
+                written += disk.write(b"x" * 1_000_000)
+    except OSError:
+        pass
+    Path(file).unlink(missing_ok=True)
+    return str(written)
+
+
 ERRANDS: dict[str, Callable[[str], str]] = {
     "read": lambda file: Path(file).read_text(encoding="utf-8"),
     "write": write,
     "fetch": fetch,
     "variable": variable,
     "heard": lambda _: "".join(HEARD)[::-1],
+    "fork": fork,
+    "hog": hog,
+    "herd": herd,
+    "fill": fill,
     "pid": lambda _: str(os.getpid()),
     "": str,
 }
