@@ -108,7 +108,8 @@ class Serving:
         handed = listener.sockets[0].fileno()
         start = await to_thread.run_sync(_start, self.weights.file, means)
         async with AsyncExitStack() as stack:
-            launch = replace(await means.confine(start, stack), files=(handed,))
+            launch = await means.confine(start, stack)
+            launch = replace(launch, files=(*launch.files, handed))
             lines = open_lines(launch, self, limit=_LONGEST_LINE)
             lines = await stack.enter_async_context(lines)
             self.pid = lines.process.pid
