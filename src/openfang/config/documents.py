@@ -41,15 +41,22 @@ class Document:
         return Place(self.name, self.lines.get(key, 1))
 
 
-def read_document(path: Path, name: str) -> Document | Problem:
-    """Read a TOML, YAML or JSON file by its suffix."""
+def read_text(path: Path, name: str) -> str | Problem:
+    """Read a plain file of text, without the mark at its beginning that some write."""
     try:
-        text = _text(path)
+        return _text(path)
     except OSError as error:
         return Problem(Place(name), "", f"cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return Problem(Place(name, line), "", "expected UTF-8 text, got other bytes")
+
+
+def read_document(path: Path, name: str) -> Document | Problem:
+    """Read a TOML, YAML or JSON file by its suffix."""
+    text = read_text(path, name)
+    if isinstance(text, Problem):
+        return text
     try:
         return _READERS.get(path.suffix, _toml)(path, name, text)
     except RecursionError:
