@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from openfang.config.agents import Agents
 from openfang.config.extensions import ExtensionId, ExtensionSettings
-from openfang.config.fields import Name, Section, Text, Url, meaning
+from openfang.config.fields import Name, Section, Segment, Text, Url, meaning
 from openfang.config.llm import DefaultModel, ModelProvider
 from openfang.config.node import (
     Approvals,
@@ -30,6 +30,7 @@ from openfang.config.rules import NO_RULES, Rules
 from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
 from openfang.config.telemetry import TelemetrySection
+from openfang.config.skills import SkillSettings
 from openfang.config.tools import Classify, Definitions, Results, Tools, Toolset, ToolsetName
 
 LAST_PORT = 65_535
@@ -130,6 +131,9 @@ class Config(Section):
     )
     toolsets: dict[ToolsetName, Toolset] = Field(
         default={}, description="Named selections of tools."
+    )
+    skills: dict[Segment, SkillSettings] = Field(
+        default={}, description="Skills that are installed, by name."
     )
     classify: Classify = Field(
         default=Classify(), description="More words for the risk of foreign tools."

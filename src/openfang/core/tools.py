@@ -101,11 +101,12 @@ _EXTERNAL = frozenset(
 class Tool:
     """One tool of one source, classified. `wire_name` is assigned by the registry.
 
-    Tools of one `lane` share its slots: `at_once` calls run, the rest wait. An `operation` is what
-    can be called and is no tool (C1.6): it is reached by its id alone, and never listed. One that
-    `hands_on` sends its arguments to an agent: what comes of that is not in its tags. `accepts` is
-    the schema of one that takes more than it shows: what a program may add, and no model should. A
-    `card` is all that an agent elsewhere says of itself; `via` are the nodes that it is listed by.
+    Before that, an extension's or a skill's is what it would be called. Tools of one `lane` share
+    its slots: `at_once` calls run, the rest wait. An `operation` is what can be called and is no
+    tool (C1.6): it is reached by its id alone, and never listed. One that `hands_on` sends its
+    arguments to an agent: what comes of that is not in its tags. `accepts` is the schema of one
+    that takes more than it shows: what a program may add, and no model should. A `card` is all that
+    an agent elsewhere says of itself; `via` are the nodes that it is listed by.
     """
 
     id: str

@@ -7,6 +7,7 @@ No shell ever reads it.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -15,7 +16,7 @@ from openfang.core.errors import CallTimedOut
 from openfang.core.results import Result, error_result, text_part
 from openfang.host.command import Command
 from openfang.host.process import Limits, run
-from openfang.safety.environment import DEFAULT_PATH
+from openfang.safety.environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -95,11 +96,10 @@ class Runner:
     async def _environment(self, admitted: Admitted) -> dict[str, str]:
         """Nothing of ours: a search path, its folders, its settings, and the chain of calls."""
         spec, chain = self.spec, admitted.call.chain.deeper(admitted.tool.id)
+        home, tmp = str(spec.own / "home"), str(spec.own / "tmp")
         return {
             **await self.variables(),
-            "PATH": DEFAULT_PATH,
-            "HOME": str(spec.own / "home"),
-            "TMPDIR": str(spec.own / "tmp"),
+            **child_environment(os.environ, home=home, tmp=tmp),
             "LANG": "C.UTF-8",
             "PYTHONIOENCODING": "utf-8",
             "OPENFANG_SKILL": str(spec.folder),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 READ: Final = "read"
 RUN: Final = "run"
 AT_ONCE: Final = 8
+_NOTHING: Final = frozenset[str]()
 _NETWORK: Final = frozenset({"network.http"})
 _LONGEST_PATH: Final = 1000
 _MOST_ARGUMENTS: Final = 100
@@ -92,7 +93,7 @@ def _run(spec: SkillSpec) -> Tool:
             "additionalProperties": False,
         },
         risk=Risk.HIGH,
-        tags=frozenset({"system.exec"}) | (_NETWORK if spec.network else frozenset()),
+        tags=frozenset({"system.exec"}) | (_NETWORK if spec.network else _NOTHING),
         sink=Sink(effect=Effect.EXEC, targets=("script", "args")),
         labels=_labels(spec),
         trust=spec.trust,

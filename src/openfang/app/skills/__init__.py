@@ -1,0 +1,1 @@
+"""Skills of the home: read, put in force, brought in from elsewhere."""
