@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.offering.addresses import Addresses, Library
-from openfang.app.offering.prompts import Prompts, Repertoire
+from openfang.app.offering.prompts import Instructions, Prompts, Repertoire
 from openfang.core.ids import Kind, tool_id
 from openfang.sources.mcp.abilities import PROMPT, READ
+from openfang.sources.skills.source import SkillSource
 
 if TYPE_CHECKING:
     from openfang.app.offering.terms import Terms
@@ -40,7 +41,7 @@ class Federations:
         exposed = terms.agent.exports.resources if terms.agent else None
         fresh = Federation(
             Addresses(self._libraries(caller, terms), exposed),
-            Prompts(self._repertoires(caller), terms.server),
+            Prompts(self._repertoires(caller), terms.server, self._instructions(caller)),
         )
         key = (place, caller.grants, caller.within)
         kept = self._kept.pop(key, None)
@@ -65,6 +66,14 @@ class Federations:
             if source.prompts
         )
 
+    def _instructions(self, caller: Caller) -> tuple[Instructions, ...]:
+        find, sees = self.parts.registry.find, self.parts.catalog.sees
+        return tuple(
+            Instructions(name=tool.wire_name, description=source.spec.description, tool=tool.id)
+            for source in sorted(skills_of(self.parts), key=lambda one: one.name)
+            if (tool := find(source.read_by)) and tool.available and sees(caller, tool)
+        )
+
     def _usable(self, caller: Caller, operation: str) -> list[tuple[str, McpSource]]:
         servers = self.parts.servers.running if self.parts.servers else {}
         find, sees = self.parts.registry.find, self.parts.catalog.sees
@@ -73,6 +82,11 @@ class Federations:
             for name, source in sorted(servers.items())
             if (tool := find(tool_id(Kind.MCP, name, operation))) and sees(caller, tool)
         ]
+
+
+def skills_of(parts: Parts) -> list[SkillSource]:
+    """The skills that are in force."""
+    return [one for one in parts.sources.values() if isinstance(one, SkillSource)]
 
 
 def _newer(kept: Federation, fresh: Federation) -> Federation:

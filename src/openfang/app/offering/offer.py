@@ -183,8 +183,11 @@ class PlacedOffer:
         return replace(result, content=content)
 
     async def prompt(self, name: str, arguments: Mapping[str, Any], options: Options) -> Result:
-        """Get a prompt."""
-        found = self._federation.prompts.find(name)
+        """Get a prompt: one of a server's, or what a skill says."""
+        prompts = self._federation.prompts
+        if reader := prompts.read_by(name):
+            return _as_messages(await self._invoke(self._bound, reader, {}, options))
+        found = prompts.find(name)
         if found is None:
             await self.settled()
             found = self._federation.prompts.find(name)
@@ -320,3 +323,8 @@ class PlacedOffer:
         reason = f"No {kind} {shown} is there."
         await note_refusal(self.node.parts, self.caller.id, f"unknown_{kind}", reason)
         return NotFound(f"No {kind} {name[:_SHOWN]} is there.", way_out=f"{kind}s/list names them")
+
+
+def _as_messages(result: Result) -> Result:
+    """Say what a tool answered in the place of a person."""
+    return replace(result, content=tuple({**part, "role": "user"} for part in result.content))

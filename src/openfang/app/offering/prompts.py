@@ -1,4 +1,4 @@
-"""The names that prompts of several servers have in one place, and whose they are. Pure."""
+"""The names that prompts of servers and skills have in one place, and whose they are. Pure."""
 
 from __future__ import annotations
 
@@ -23,17 +23,38 @@ class Repertoire:
     prompts: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """What a skill says, as a prompt: to get it is to call the tool that reads the skill."""
+
+    name: str
+    description: str
+    tool: str
+
+
 @dataclass(frozen=True)
 class Prompts:
     """Those of all servers in a place; of one that is seen through, under their own names."""
 
     repertoires: tuple[Repertoire, ...] = ()
     through: str = ""
+    instructions: tuple[Instructions, ...] = ()
 
     @cached_property
     def listed(self) -> tuple[Mapping[str, Any], ...]:
         """List them."""
-        return tuple({**entry, "name": name} for name, (_, _, entry) in self._named.items())
+        theirs = ({**entry, "name": name} for name, (_, _, entry) in self._named.items())
+        skills = (
+            {"name": one.name, "description": one.description}
+            for one in self.instructions
+            if one.name not in self._named
+        )
+        return (*theirs, *skills)
+
+    def read_by(self, name: str) -> str:
+        """Say by which tool a prompt is read that is a skill's; nothing of any other."""
+        found = (one.tool for one in self.instructions if one.name == name)
+        return "" if name in self._named else next(found, "")
 
     def find(self, name: str) -> tuple[str, str] | None:
         """Say whose a prompt is, and what that server calls it."""

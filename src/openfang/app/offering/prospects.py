@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from openfang.app.offering.federation import skills_of
 from openfang.core.ids import Kind, tool_id, wire_name
 from openfang.core.tools import Tool
 from openfang.edges.mcp.ports import COMPLETIONS, PROMPTS, SUBSCRIPTIONS
 from openfang.policy.selection import Selection
 from openfang.sources.mcp.abilities import COMPLETE, OPERATIONS, PROMPT, SUBSCRIBE
+from openfang.sources.skills.tools import READ as SKILL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,10 +26,22 @@ _ANY_OTHER: Final = ""
 
 
 def features(parts: Parts, bound: Caller) -> frozenset[str]:
-    """Say which features some server could bring to who is bound to a place."""
-    return frozenset(
+    """Say which features some server or skill could bring to who is bound to a place."""
+    found = frozenset(
         feature for feature, operation in _NEEDS.items() if _could(parts, bound, operation)
     )
+    return found | {PROMPTS} if _could_read(parts, bound) else found
+
+
+def _could_read(parts: Parts, bound: Caller) -> bool:
+    """Whether the caller could read a skill that is there, or is added later."""
+    names = (*(skill.name for skill in skills_of(parts)), _ANY_OTHER)
+    return any(parts.catalog.sees(bound, _reader(name)) for name in names)
+
+
+def _reader(skill: str) -> Tool:
+    found = tool_id(Kind.EXTENSION, skill, SKILL)
+    return Tool(id=found, kind=Kind.EXTENSION, source=skill, name=SKILL)
 
 
 def _could(parts: Parts, bound: Caller, operation: str) -> bool:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 from anyio import to_thread
 
 from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.ids import Kind, tool_id
 from openfang.core.results import error_result, text_result
 from openfang.host.files import Folder
+from openfang.sources.skills import tools as offered
 from openfang.sources.skills.running import Errand, answer_of, output_of
 from openfang.sources.skills.spec import interpreter_of
-from openfang.sources.skills.tools import tools_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,9 +55,14 @@ class SkillSource:
         """The skill's name."""
         return self.spec.name
 
+    @property
+    def read_by(self) -> str:
+        """The id of the tool that reads it."""
+        return tool_id(Kind.EXTENSION, self.name, offered.READ)
+
     def tools(self) -> Sequence[Tool]:
         """List what it offers."""
-        return list(tools_of(self.spec, self.rules))
+        return list(offered.tools_of(self.spec, self.rules))
 
     async def execute(self, admitted: Admitted) -> Result:
         """Run a call that carries its stamp."""
@@ -71,9 +77,9 @@ class SkillSource:
 
     async def _done(self, admitted: Admitted) -> Result:
         match admitted.tool.name:
-            case "read":
+            case offered.READ:
                 return await self._read(str(admitted.call.arguments.get("file", "")))
-            case "run":
+            case offered.RUN:
                 return await self._run(admitted)
             case _:
                 return await self._tool(admitted)
