@@ -54,8 +54,11 @@ class Installs:
 
     def _made(self, kind: InstallKind) -> Sort:
         from openfang.app.installs.extensions import ExtensionSort  # noqa: PLC0415 - see `sort`
+        from openfang.app.skills.sort import Skills  # noqa: PLC0415 - as above
 
-        if kind != "extension" or self.parts.extensions is None:
+        if kind == "skill":
+            return Skills(self.parts)
+        if self.parts.extensions is None:
             raise NotFound(f"There are no {kind}s here.")
         return ExtensionSort(self.parts, self.parts.extensions)
 

@@ -27,7 +27,7 @@ class Described:
 
     `definition` is all that a model or a person reads of it: that is scanned. `permissions` are
     compared from one version to the next; `words` say the same to people, `sandbox` what confines
-    it.
+    it. `notes` are oddities that stop nothing.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Described:
     permissions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     words: tuple[str, ...] = ()
     sandbox: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Sort(Protocol):
@@ -126,6 +127,7 @@ class Review:
             "permissions": dict(one.permissions),
             "may": list(one.words),
             "sandbox": one.sandbox,
+            "notes": list(one.notes),
             "findings": finding_bodies(self.findings),
             "grave": list(self.grave),
         }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from anyio import to_thread
 
 from openfang.app.servers.translate import rules_of
+from openfang.app.skills.reading import Reading
 from openfang.app.skills.settings import values_of
 from openfang.config.skills import NO_SETTINGS
-from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
 from openfang.core.news import Listed
 from openfang.sources.skills.running import Runner
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 
     from openfang.app.installs.reviews import Described
     from openfang.app.parts import Parts
-    from openfang.app.skills.reading import Reading
     from openfang.config.skill_files import SkillFile
     from openfang.config.skills import SkillSettings
+    from openfang.core.installs import InstallKind
     from openfang.sources.skills.spec import SkillSpec
-    from openfang.storage.installs import Install, InstallKind
+    from openfang.storage.installs import Install
 
 
 @dataclass(slots=True)
 class Skills:
     """The skills that are in force, by name."""
 
+    kind: ClassVar[InstallKind] = "skill"
+    folder: ClassVar[str] = "skills"
+    command: ClassVar[str] = "skills"
     parts: Parts
-    kind: InstallKind = "skill"
-    folder: str = "skills"
-    command: str = "skills"
     running: dict[str, SkillSource] = field(default_factory=dict[str, SkillSource])
 
     def read(self, folder: Path) -> Described:
         """Read what a folder says of itself."""
-        reading = _reading(folder)
+        reading = Reading.of(folder)
         settings = self._settings(reading.said.name)
         return reading.described(self.parts.home.path, settings, rules_of(self.parts.config))
 
     async def put(self, install: Install, folder: Path) -> None:
         """Offer a skill, or what it is now."""
-        reading = await to_thread.run_sync(_reading, folder)
+        reading = await to_thread.run_sync(Reading.of, folder)
         spec = reading.spec(self.parts.home.path, self._settings(install.id))
         known = self.running.get(install.id)
         if known is not None and known.spec == spec:
@@ -73,15 +73,7 @@ class Skills:
 
     def state(self, id_: str) -> Mapping[str, Any]:
         """Say how it is: nothing of a skill runs between two calls."""
-        if id_ not in self.running:
-            raise NotFound(f"The skill {id_} is not in force.", way_out="openfang skills list")
-        return {"how": "ready", "reason": ""}
+        return {"how": "ready" if id_ in self.running else "idle"}
 
     def _settings(self, name: str) -> SkillSettings:
         return self.parts.config.skills.get(name, NO_SETTINGS)
-
-
-def _reading(folder: Path) -> Reading:
-    from openfang.app.skills.reading import Reading  # noqa: PLC0415 - many homes have no skills
-
-    return Reading.of(folder)
