@@ -22,7 +22,7 @@ _CHAPTERS = {
     "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
-    "Servers and clients": ("servers", "ext", "import", "secrets", "connect", "mcp"),
+    "Servers and clients": ("servers", "ext", "skills", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "nodes", "backup", "restore", "completion"),
 }
 _COMMANDS = {
@@ -85,6 +85,19 @@ _GROUPS = {
             "disable": ("ext:disable", "Let one go; its files stay."),
             "remove": ("ext:remove", "Delete one, with its files."),
             "check": ("ext:check", "Find every mistake of a folder, and install nothing."),
+        },
+    ),
+    "skills": (
+        "Add instructions that models read when they need them, and tools to follow them with.",
+        {
+            "new": ("skills_new:new", "Make a folder with one that works, and its test."),
+            "install": ("skills:install", "Take one in, and show what it would be allowed to do."),
+            "list": ("skills:list_skills", "List those that are installed, and how each is."),
+            "show": ("skills:show_skill", "Show one: files, tools, permissions, findings."),
+            "enable": ("skills:enable", "Accept one as it is shown: it is offered."),
+            "disable": ("skills:disable", "Let one go; its files stay."),
+            "remove": ("skills:remove", "Delete one, with its files."),
+            "check": ("skills:check", "Find every mistake of one, and install nothing."),
         },
     ),
     "secrets": (

@@ -30,6 +30,7 @@ def show_review(review: Mapping[str, Any]) -> None:
         "it may": "\n".join(review["may"]),
         "comes from": review["origin"],
         "digest": review["digest"],
+        "notes": "\n".join(review["notes"]),
     }
     fields({word: value for word, value in facts.items() if value})
     _show_tools(review["tools"])

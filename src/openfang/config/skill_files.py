@@ -93,9 +93,9 @@ def is_skill(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (*MARKDOWN, TOML))
 
 
-def read_skill(folder: Path, name: str = "") -> SkillFile | list[Problem]:
-    """Read a folder; `name` is what its folder is called, where that is not what it will be."""
-    reading = _Reading(folder, name or folder.name)
+def read_skill(folder: Path, *, placed: bool = True) -> SkillFile | list[Problem]:
+    """Read a folder; one that is only on its way, and not `placed`, has no name to compare."""
+    reading = _Reading(folder, folder.name, placed)
     found = reading.read()
     return found if found is not None and not reading.problems else reading.problems
 
@@ -104,6 +104,7 @@ def read_skill(folder: Path, name: str = "") -> SkillFile | list[Problem]:
 class _Reading:
     folder: Path
     name: str
+    placed: bool
     problems: list[Problem] = field(default_factory=list[Problem])
     notes: list[Problem] = field(default_factory=list[Problem])
 
@@ -247,7 +248,7 @@ class _Reading:
         self.problems.append(Problem(document.place(key), spell(key, document.data), what))
 
     def misnamed(self, name: str, place: Place, key: str) -> None:
-        if name != self.name:
+        if self.placed and name != self.name:
             what = f"expected the name of its folder, {shown(self.name)}, got {shown(name)}"
             self.notes.append(Problem(place, key, what))
 

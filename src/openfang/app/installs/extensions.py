@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openfang.config.extension_manifests import Read
     from openfang.config.extensions import ExtensionSettings
     from openfang.core.installs import InstallKind
-    from openfang.sources.extensions.spec import ExtensionSpec
+    from openfang.sources.extensions.spec import ExtensionSpec, Sandbox
     from openfang.storage.installs import Install
 
 _NOWHERE: Final = Path("/nonexistent")
@@ -58,7 +58,7 @@ class ExtensionSort:
             tools=tools_of(spec, rules_of(self.parts.config)),
             permissions=permissions_said(manifest),
             words=tuple(permission_words(spec)),
-            sandbox=sandbox_words(spec),
+            sandbox=sandbox_words(spec.sandbox),
         )
 
     def _settings(self, id_: str) -> ExtensionSettings:
@@ -125,10 +125,10 @@ def runtime_words(spec: ExtensionSpec) -> str:
     return said
 
 
-def sandbox_words(spec: ExtensionSpec) -> str:
-    """Say what its process will run in on this machine. It blocks: what there is, is tried."""
+def sandbox_words(mode: Sandbox) -> str:
+    """Say what a program will run in on this machine. It blocks: what there is, is tried."""
     try:
-        chosen = choose(spec.sandbox, available())
+        chosen = choose(mode, available())
     except (SandboxMissing, SourceFailed) as error:
         return f"none, so it will not be started: {error}"
     return f"none: {chosen.reason}" if isinstance(chosen, Bare) else "bubblewrap and seccomp"

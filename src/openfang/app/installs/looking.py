@@ -63,10 +63,10 @@ def _in_names(
 ) -> Iterator[Finding]:
     """Names that are others' already; to take that of a built-in tool is no accident."""
     for tool in described.tools:
-        for name in dict.fromkeys((tool.name, tool.wire_name)):
-            for one in alike({"name": name}, near) if name else ():
-                grave = one.serious or one.excerpt in builtins
-                yield replace(one, place=f"{described.written}: {shown(name)}", serious=grave)
+        name = tool.wire_name or tool.name
+        for one in alike({"name": name}, near):
+            grave = one.serious or one.excerpt in builtins
+            yield replace(one, place=f"{described.written}: {shown(name)}", serious=grave)
 
 
 def _in_file(file: Path, path: str) -> Iterator[Finding]:

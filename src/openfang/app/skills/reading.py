@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.app.installs.extensions import sandbox_words
 from openfang.app.installs.reviews import Described
 from openfang.config.skill_files import MARKDOWN, SCRIPTS, TOML, SkillFile, read_skill
 from openfang.config.skills import NO_SETTINGS
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from openfang.registry.rules import Rules
 
 CHILDREN: Final = "children"
-_WHERE: Final = "no network of its own, a folder of its own to write, everything else out of sight"
+WORKSPACES: Final = "workspaces"
 
 
-def read_folder(folder: Path, called: str = "") -> SkillFile:
+def read_folder(folder: Path) -> SkillFile:
     """Read the files that make a folder a skill, or say all that is wrong with them."""
-    found = read_skill(folder, called)
+    found = read_skill(folder, placed=False)
     if isinstance(found, SkillFile):
         return found
     told = sorted(found, key=lambda one: one.place.line)
@@ -52,12 +53,13 @@ class Reading:
         """Say what it is, with what the operator says of it."""
         said = self.said
         own = home / CHILDREN / f"skill-{said.name}"
+        workspace = home / WORKSPACES / f"skill-{said.name}"
         return SkillSpec(
             name=said.name,
             version=said.version,
             description=said.description,
             folder=self.folder,
-            workspace=own / "workspace",
+            workspace=workspace,
             own=own,
             files=self.files,
             instructions=said.instructions,
@@ -94,7 +96,7 @@ class Reading:
             tools=tuple(tools_of(spec, rules)),
             permissions=self._permissions(spec),
             words=tuple(self._words(spec)),
-            sandbox=f"{spec.sandbox}: {_WHERE}" if self._runs(spec) else "",
+            sandbox=sandbox_words(spec.sandbox) if self._runs(spec) else "",
             notes=tuple(map(str, said.notes)),
         )
 
@@ -137,8 +139,10 @@ class Reading:
             yield f"run its scripts: {', '.join(spec.scripts)}"
         if spec.tools:
             yield f"run {spec.entry}, by {spec.runtime}, when one of its tools is called"
-        if spec.network:
-            yield "reach the network, through the guarded egress"
+        if self._runs(spec):
+            yield "read its own folder, and write in a workspace of its own"
+            reach = "reach the network, through the guarded egress"
+            yield reach if spec.network else "not reach the network"
         names = [one.env for one in said.variables if one.env]
         if names and self._runs(spec):
             yield f"be given the variables {', '.join(names)}"

@@ -100,6 +100,7 @@ COMPONENTS: dict[str, Schema] = {
             "permissions": _OBJECT,
             "may": listed(TEXT),
             "sandbox": TEXT,
+            "notes": listed(TEXT),
             "findings": listed(_FINDING),
             "grave": listed(TEXT),
             "changes": listed(_CHANGE),
@@ -108,4 +109,5 @@ COMPONENTS: dict[str, Schema] = {
     "InstallSummary": whole(_SUMMARY),
     "Install": whole({**_SUMMARY, "review": or_null(ref("Review"))}),
     "Extensions": page("extensions", ref("InstallSummary")),
+    "Skills": page("skills", ref("InstallSummary")),
 }

@@ -76,7 +76,7 @@ class SkillSource:
             return error_result(f"Error: {error.message}{advice}")
 
     async def _done(self, admitted: Admitted) -> Result:
-        match admitted.tool.name:
+        match admitted.tool.id.rpartition(":")[2]:
             case offered.READ:
                 return await self._read(str(admitted.call.arguments.get("file", "")))
             case offered.RUN:

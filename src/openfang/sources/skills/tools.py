@@ -31,18 +31,13 @@ _FILE: Final = {
 
 
 def tools_of(spec: SkillSpec, rules: Rules) -> Iterator[Tool]:
-    """List what a skill offers; `wire_name` is what each would be called."""
+    """List what a skill offers."""
     if spec.instructions:
         yield _read(spec)
     if spec.scripts:
         yield _run(spec)
     for one in spec.tools:
         yield _provided(spec, one, rules)
-
-
-def shown_as(skill: str) -> str:
-    """Say what the tool that reads a skill would be called."""
-    return wire_name("skill", skill)
 
 
 def _read(spec: SkillSpec) -> Tool:
@@ -52,8 +47,7 @@ def _read(spec: SkillSpec) -> Tool:
         id=tool_id(Kind.EXTENSION, spec.name, READ),
         kind=Kind.EXTENSION,
         source=spec.name,
-        name=READ,
-        wire_name=shown_as(spec.name),
+        name=wire_name("skill", spec.name),
         description=f"Read the skill {spec.name} before you do what it is for: {spec.description}",
         input_schema={
             "type": "object",
@@ -83,8 +77,7 @@ def _run(spec: SkillSpec) -> Tool:
         id=tool_id(Kind.EXTENSION, spec.name, RUN),
         kind=Kind.EXTENSION,
         source=spec.name,
-        name=RUN,
-        wire_name=wire_name("skill", spec.name, RUN),
+        name=wire_name("skill", spec.name, RUN),
         description=f"Run a script of the skill {spec.name}, in a folder of the skill's own.",
         input_schema={
             "type": "object",
