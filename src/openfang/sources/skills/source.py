@@ -31,12 +31,6 @@ LONGEST_FILE: Final = 256 * 1024
 _MOST_LISTED: Final = 200
 
 
-class FileChanged(SourceFailed):
-    """A file of a skill is not the one that was accepted."""
-
-    code = "file_changed"
-
-
 @dataclass(frozen=True, slots=True)
 class SkillSource:
     """Offers one skill. What it cannot do is an answer in words that a model can act on."""
@@ -107,7 +101,7 @@ class SkillSource:
         """Read a file of the folder, and see that it is the one that was accepted."""
         data = await to_thread.run_sync(self._bytes, file)
         if sha256(data).hexdigest() != self.spec.files.get(_plain(file)):
-            raise FileChanged(
+            raise SourceFailed(
                 f"{file} of the skill {self.name} is not the file that was accepted.",
                 way_out=f"openfang skills show {self.name}",
             )
