@@ -36,6 +36,7 @@ WITHOUT_A_KEY = {
     "config path": "prints a path",
     "agents new": "writes a file of one's own",
     "ext new": "writes files of one's own",
+    "skills new": "writes files of one's own",
     "nodes trust": "changes one's own file",
     "nodes list": "reads one's own file",
     "nodes remove": "changes one's own file",
@@ -67,6 +68,12 @@ TYPED = {
     "ext enable": "counting --yes",
     "ext disable": "counting",
     "ext remove": "counting",
+    "skills install": "{skill}",
+    "skills check": "{skill}",
+    "skills show": "reading",
+    "skills enable": "reading --yes",
+    "skills disable": "reading",
+    "skills remove": "reading",
     "secrets set": "another",
     "secrets remove": "token --yes",
     "agents show": "assistant",
@@ -194,8 +201,10 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
     (folder / "rules.toml").write_text(RULES)
     (folder / "servers.json").write_text('{"mcpServers": {"files": {"command": "no-such"}}}')
     cli("ext", "new", str(folder / "counting"))
+    cli("skills", "new", str(folder / "reading"))
     with serving(cli):
         cli("ext", "install", str(folder / "counting"))
+        cli("skills", "install", str(folder / "reading"))
         cli("keys", "create", "victim")
         cli("secrets", "set", "token", stdin="a-token-of-the-owner\n")
         sent = cli("a2a", "send", "assistant", CANARY, "--json").json
@@ -213,6 +222,7 @@ def desk(make_home: Callable[[], Cli]) -> Iterator[Desk]:
                 "question": asked,
                 "file": str(folder / "plan"),
                 "extension": str(folder / "counting"),
+                "skill": str(folder / "reading"),
                 "servers": str(folder / "servers.json"),
                 "rules": str(folder / "rules.toml"),
                 "stolen": str(folder / "stolen.tar"),

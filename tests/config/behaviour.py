@@ -135,7 +135,20 @@ _EXTENSION_KEYS = {
     "max_concurrency": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
 }
 
+_SKILL = "tests/sources/test_skills.py::"
+_SKILL_KEYS = {
+    "config": f"{_SKILL}test_a_setting_is_the_operators_word_then_a_variable_then_a_default",
+    "scripts": f"{_SKILL}test_the_operator_can_keep_scripts_from_running",
+    "sandbox": f"{_SKILL}test_the_operator_says_whether_there_is_a_sandbox",
+    "network": f"{_SKILL}test_the_network_is_reached_if_it_was_asked_for_and_nobody_says_no",
+    "fs_read": f"{_SKILL}test_the_operator_opens_paths",
+    "fs_write": f"{_SKILL}test_the_operator_opens_paths",
+    "trust": f"{_SKILL}test_what_is_of_low_trust_is_read_as_words_of_others",
+    "timeout_secs": f"{_SKILL}test_a_program_that_never_ends_is_ended",
+}
+
 BEHAVIOUR: dict[str, str] = {
+    **{f"skills.NAME.{key}": test for key, test in _SKILL_KEYS.items()},
     **{f"extensions.NAME.{key}": test for key, test in _EXTENSION_KEYS.items()},
     "api_key": f"{SETTINGS}test_api_key_is_a_named_key_without_admin",
     "api_listen": f"{LOAD}test_the_environment_overrides_where_the_node_listens",

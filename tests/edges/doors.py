@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 from tests.edges.live import Reply, live
 from tests.edges.mcp.talking import BOTH, META, modern_headers, request
-from tests.edges.parcels import extension_parcel
+from tests.edges.parcels import extension_parcel, skill_parcel
 
 from openfang.edges.a2a import places, seed_words
 from openfang.edges.a2a.edge import A2aEdge
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 EXTENSION = "counting"
 PARCEL, DIGEST = extension_parcel(EXTENSION)
+SKILL = "reading"
+SKILL_PARCEL, SKILL_DIGEST = skill_parcel(SKILL)
 CANARY = "the-owner-alone-knows-this"
 AGENT, TOOL = "helper", "mcp:demo:write"
 CONFIG = """
@@ -114,7 +116,7 @@ class Scene:
     def _state(self) -> dict[str, Any]:
         parts = self.node.app.parts
         home = parts.home.path
-        kept = ("agents", "extensions")
+        kept = ("agents", "extensions", "skills")
         below = {one for folder in kept for one in (home / folder).rglob("*")}
         files = {home / "config.toml", *below, *home.glob("secrets*")}
         return {
@@ -140,6 +142,7 @@ async def scene(folder: Path, demo: Demo, clock: Clock | None = None) -> AsyncGe
             ("/api/keys", {"name": "victim"}),
             ("/api/specs", {"name": "plan", "content": CANARY}),
             ("/api/extensions", {"archive_base64": PARCEL, "origin": CANARY}),
+            ("/api/skills", {"archive_base64": SKILL_PARCEL, "origin": CANARY}),
         ):
             assert (await node.post(path, body)).status == 201
         await node.ask("PUT", "/api/secrets/token", json={"value": CANARY})
@@ -311,6 +314,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/audit/prove": {"record": 1, "hash": "ab" * 32},
     "/api/extensions": {"archive_base64": PARCEL},
     "/api/extensions/{id}/enable": {"digest": DIGEST},
+    "/api/skills": {"archive_base64": SKILL_PARCEL},
+    "/api/skills/{id}/enable": {"digest": SKILL_DIGEST},
     "/api/mcp/servers": {"name": "more", "transport": {"type": "stdio", "command": "no-such"}},
 }
 
@@ -326,6 +331,7 @@ def _filled(path: str, told: Scene) -> str:
         "/a2a/tasks/": told.task,
         "/api/mcp/servers/": "waiting",
         "/api/extensions/": EXTENSION,
+        "/api/skills/": SKILL,
         "/api/keys/": "victim",
         "/api/secrets/": "token",
         "/api/a2a/agents/": "elsewhere",

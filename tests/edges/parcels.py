@@ -1,4 +1,4 @@
-"""Extensions as they come over the wire: archives in base64."""
+"""Extensions and skills as they come over the wire: archives in base64."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from openfang.app.installs.starters import new_extension
+from openfang.app.skills.starters import new_skill
 from openfang.host.folders import digest_of, files_of
 from openfang.host.parcels import pack
 
@@ -18,6 +19,11 @@ def extension_parcel(name: str, **changed: Any) -> tuple[str, str]:
     files = dict(new_extension(name))
     files["manifest.json"] = json.dumps({**json.loads(files["manifest.json"]), **changed})
     return parcel_of(files)
+
+
+def skill_parcel(name: str) -> tuple[str, str]:
+    """Pack the skill that `skills new` makes: and its digest."""
+    return parcel_of(dict(new_skill(name)))
 
 
 def parcel_of(files: dict[str, str]) -> tuple[str, str]:

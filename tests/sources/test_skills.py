@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anyio import to_thread
 
+from openfang.app.confine import Confiner
 from openfang.app.installs.door import Door
-from openfang.core.errors import CallTimedOut, Parked
+from openfang.core.errors import CallTimedOut, Parked, SourceFailed
 from openfang.core.keys import Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk
 from openfang.host.parcels import pack
+from openfang.host.sandbox import Missing
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:
@@ -283,13 +285,67 @@ async def test_a_program_reaches_its_folders_and_nothing_else(tmp_path: Path, ma
 
 
 async def test_the_operator_opens_paths(tmp_path: Path, made: Path) -> None:
-    elsewhere = tmp_path / "elsewhere.txt"
+    elsewhere, out = tmp_path / "elsewhere.txt", tmp_path / "out"
     elsewhere.write_text("for it")
-    config = f'[skills.python-probe]\nfs_read = ["{elsewhere}"]\n'
-    async with with_skill(tmp_path, written(made, "python", "main.py", PRYING), config) as app:
-        arguments = {"key": "/etc/shadow", "elsewhere": str(elsewhere), "port": 1}
-        found = (await app.call("ext:python-probe:probe", **arguments)).structured
+    out.mkdir()
+    config = f'[skills.python-probe]\nfs_read = ["{elsewhere}"]\nfs_write = ["{out}"]\n'
+    program = PRYING + f"(pathlib.Path({str(out)!r}) / 'made').write_text('x')\n"
+    async with with_skill(tmp_path, written(made, "python", "main.py", program), config) as app:
+        result = await app.call("ext:python-probe:probe", **pried(elsewhere))
+        assert '"reads elsewhere": "done"' in result.text
+    assert (out / "made").exists()
+
+
+def pried(elsewhere: Path) -> dict[str, Any]:
+    return {"key": "/etc/shadow", "elsewhere": str(elsewhere), "port": 1}
+
+
+async def test_the_operator_says_whether_there_is_a_sandbox(tmp_path: Path, made: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.txt"
+    elsewhere.write_text("in the open")
+    folder = written(made, "python", "main.py", PRYING)
+    bare = '[skills.python-probe]\nsandbox = "off"\n'
+    async with with_skill(tmp_path / "bare", folder, bare) as app:
+        found = (await app.call("ext:python-probe:probe", **pried(elsewhere))).structured
         assert found["reads elsewhere"] == "done"
+    held = '[skills.python-probe]\nsandbox = "required"\n'
+    async with with_skill(tmp_path / "held", folder, held) as app:
+        found = (await app.call("ext:python-probe:probe", **pried(elsewhere))).structured
+        assert found["reads elsewhere"] == "FileNotFoundError"
+        nothing = Confiner(app.parts.home.path, tmp_path, Missing("there is none"))
+        app.parts.confiner = nothing
+        with pytest.raises(SourceFailed, match="there is none"):
+            await app.call("ext:python-probe:probe", **pried(elsewhere))
+
+
+FETCH = """
+import json, urllib.error, urllib.request
+try:
+    said = urllib.request.urlopen("http://10.0.0.1/", timeout=10).read().decode()
+except urllib.error.HTTPError as error:
+    said = f"the guard: {error.code}"
+except OSError as error:
+    said = "no way out"
+print(json.dumps({"said": said}))
+"""
+
+
+async def test_the_network_is_reached_if_it_was_asked_for_and_nobody_says_no(
+    tmp_path: Path, made: Path
+) -> None:
+    wish = '[requirements]\ncapabilities = ["NetConnect(*)"]\n'
+    folder = written(made, "python", "main.py", FETCH, wish)
+    async with with_skill(tmp_path / "yes", folder) as app:
+        result = await app.call("ext:python-probe:probe")
+        assert result.structured == {"said": "the guard: 403"}
+        assert result.labels.untrusted
+        tool = app.parts.registry.find("ext:python-probe:probe")
+        assert tool is not None
+        assert "network.http" in tool.tags
+    closed = "[skills.python-probe]\nnetwork = false\n"
+    async with with_skill(tmp_path / "no", folder, closed) as app:
+        result = await app.call("ext:python-probe:probe")
+        assert result.structured == {"said": "no way out"}
 
 
 async def test_a_program_that_fails_says_why(tmp_path: Path, made: Path) -> None:
@@ -319,5 +375,5 @@ async def test_a_program_that_was_changed_is_not_run(tmp_path: Path, made: Path)
     async with with_skill(tmp_path, written(made, "python", "main.py", "print(1)")) as app:
         place = tmp_path / "home/skills/python-probe/main.py"
         await to_thread.run_sync(place.write_text, "print(2)")
-        with pytest.raises(Exception, match="not the file that was accepted"):
+        with pytest.raises(SourceFailed, match="not the file that was accepted"):
             await app.call("ext:python-probe:probe")

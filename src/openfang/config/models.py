@@ -133,7 +133,7 @@ class Config(Section):
         default={}, description="Named selections of tools."
     )
     skills: dict[Segment, SkillSettings] = Field(
-        default={}, description="Skills that are installed, by name."
+        default={}, description="What the operator says of skills, by name."
     )
     classify: Classify = Field(
         default=Classify(), description="More words for the risk of foreign tools."
