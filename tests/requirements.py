@@ -264,7 +264,7 @@ REQUIREMENTS = (
         " MCP servers, agents: what the caller's key may see. The seed's plain JSON "
         "request and answer work without a session. A key has its own workspace and "
         "memory space under the home, never an agent's, never the daemon's folder.",
-        open="extensions and skills",
+        open="extensions",
     ),
     Requirement(
         "C4.5",
@@ -400,8 +400,7 @@ REQUIREMENTS = (
         "Node.js) provide tools and instructions. They run out of process (a divergence "
         "from seed 003) and get `context.call / memory / log / config` over the child's "
         "channel, under their own permissions and the caller's.",
-        open="skills and extensions",
-        later=True,
+        open="extensions",
     ),
     Requirement(
         "C6.4",
@@ -745,7 +744,7 @@ REQUIREMENTS = (
         "C16.1",
         "Children (stdio MCP servers, extensions, skills, `shell_exec`, code agents) run "
         'sandboxed: `sandbox = "auto" | "required" | "off"`.',
-        open="extensions and skills",
+        open="extensions",
     ),
     Requirement(
         "C16.2",
@@ -753,7 +752,7 @@ REQUIREMENTS = (
         "private `HOME` with a package cache, read-write on existing directories named in"
         " `args`, read-only on files named there and their folder; the others default to "
         "no network and their own workspace or folder.",
-        open="the defaults of extensions and skills",
+        open="the defaults of extensions",
     ),
     Requirement(
         "C16.3",
