@@ -29,8 +29,8 @@ from openfang.config.peers import A2a, Node
 from openfang.config.rules import NO_RULES, Rules
 from openfang.config.schedules import Schedules, Trigger
 from openfang.config.servers import McpServer
-from openfang.config.telemetry import TelemetrySection
 from openfang.config.skills import SkillSettings
+from openfang.config.telemetry import TelemetrySection
 from openfang.config.tools import Classify, Definitions, Results, Tools, Toolset, ToolsetName
 
 LAST_PORT = 65_535

@@ -15,7 +15,8 @@ from openfang.app.variables import expanded
 from openfang.config.extension_manifests import FILE, permissions_said, read_manifest
 from openfang.config.extensions import NO_SETTINGS
 from openfang.core.errors import ConfigError, NotFound, SourceFailed
-from openfang.host.sandbox import Bare, SandboxMissing, available, choose
+from openfang.host.backends import Bare, SandboxMissing, available, choose
+from openfang.host.sandbox import Bubblewrap
 from openfang.sources.extensions.adapter import tools_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,11 @@ def sandbox_words(mode: Sandbox) -> str:
         chosen = choose(mode, available())
     except (SandboxMissing, SourceFailed) as error:
         return f"none, so it will not be started: {error}"
-    return f"none: {chosen.reason}" if isinstance(chosen, Bare) else "bubblewrap and seccomp"
+    if isinstance(chosen, Bare):
+        return f"none: {chosen.reason}"
+    return (
+        "bubblewrap and seccomp" if isinstance(chosen, Bubblewrap) else "Landlock alone: degraded"
+    )
 
 
 def permission_words(spec: ExtensionSpec) -> list[str]:

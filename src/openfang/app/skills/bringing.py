@@ -22,10 +22,10 @@ from openfang.app.installs.parcels import parcel_of
 from openfang.config.home import find_home, user_home
 from openfang.config.skill_files import SkillFile, is_skill, read_skill
 from openfang.core.errors import NotFound, Rejected, SourceFailed
+from openfang.host.backends import SandboxMissing
 from openfang.host.command import Command
 from openfang.host.parcels import pack
 from openfang.host.process import Limits, run
-from openfang.host.sandbox import SandboxMissing
 from openfang.safety.environment import DEFAULT_PATH
 from openfang.safety.urls import without_user
 
