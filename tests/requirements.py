@@ -67,7 +67,6 @@ REQUIREMENTS = (
         "Canonical tool ids, used in the audit log, in policy and in configuration: "
         "`builtin:{tool}`, `mcp:{server}:{tool}`, `ext:{extension}:{capability}`, "
         "`agent:{name}`, `a2a:{peer}`.",
-        open="tools of extensions",
     ),
     Requirement(
         "C1.2",
@@ -76,7 +75,6 @@ REQUIREMENTS = (
         "extension tool's declared name, or `ext_{extension}_{capability}` where that is "
         "taken; `a2a_{peer}`. Lower case; `-` and every other foreign character becomes "
         "`_`.",
-        open="names of extensions",
     ),
     Requirement(
         "C1.3",
@@ -264,7 +262,6 @@ REQUIREMENTS = (
         " MCP servers, agents: what the caller's key may see. The seed's plain JSON "
         "request and answer work without a session. A key has its own workspace and "
         "memory space under the home, never an agent's, never the daemon's folder.",
-        open="extensions",
     ),
     Requirement(
         "C4.5",
@@ -400,7 +397,6 @@ REQUIREMENTS = (
         "Node.js) provide tools and instructions. They run out of process (a divergence "
         "from seed 003) and get `context.call / memory / log / config` over the child's "
         "channel, under their own permissions and the caller's.",
-        open="extensions",
     ),
     Requirement(
         "C6.4",
@@ -752,7 +748,6 @@ REQUIREMENTS = (
         "private `HOME` with a package cache, read-write on existing directories named in"
         " `args`, read-only on files named there and their folder; the others default to "
         "no network and their own workspace or folder.",
-        open="the defaults of extensions",
     ),
     Requirement(
         "C16.3",

@@ -133,6 +133,7 @@ _EXTENSION_KEYS = {
     "trust": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
     "timeout_secs": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
     "max_concurrency": f"{_EXTENSION}test_the_operator_narrows_the_network_and_adds_paths",
+    "idle_secs": "tests/sources/extensions/test_python.py::test_one_that_nobody_calls_ends_and_is_started_again",
 }
 
 _SKILL = "tests/sources/test_skills.py::"

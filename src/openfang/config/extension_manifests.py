@@ -83,6 +83,7 @@ class Read:
             sandbox=settings.sandbox,
             timeout=settings.timeout_secs,
             at_once=settings.max_concurrency,
+            idle=settings.idle_secs,
         )
 
 
@@ -182,6 +183,7 @@ def _runtime(manifest: ExtensionManifest) -> Runtime:
         requirements=(*said.requirements, *manifest.python.dependencies),
         memory_bytes=said.limits.memory_bytes,
         cpu_seconds=said.limits.cpu_seconds,
+        disk_bytes=said.limits.disk_bytes,
     )
 
 

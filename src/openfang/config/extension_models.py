@@ -125,6 +125,9 @@ class Limits(Section):
     cpu_seconds: float = Field(
         default=300.0, gt=0, le=86_400, description="Seconds of work of its process."
     )
+    disk_bytes: int = Field(
+        default=1024 * MIB, ge=MIB, le=1 << 40, description="What may lie in its workspace."
+    )
 
 
 class RuntimeSection(Section):
@@ -305,7 +308,7 @@ class ExtensionManifest(Section):
         default=PythonSection(), description="Its Python, as AgentOS writes it."
     )
     capabilities: Annotated[tuple[CapabilitySection, ...], Field(max_length=500)] = Field(
-        default=(), description="Its tools; those of an MCP server are asked for, unless listed."
+        default=(), description="Its tools; of an MCP server these alone are offered."
     )
     permissions: PermissionsOf = Field(
         default=PermissionsSection(), description="What it may reach: a table, or AgentOS's words."

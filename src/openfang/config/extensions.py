@@ -53,6 +53,9 @@ class ExtensionSettings(Section):
     max_concurrency: Count = Field(
         default=10, description="Calls at once; the others wait in turn."
     )
+    idle_secs: Seconds = Field(
+        default=600, description="After how long without a call its process ends, in seconds."
+    )
 
 
 NO_SETTINGS = ExtensionSettings()

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from tests.edges.live import Live
 
-pytestmark = [pytest.mark.requirement("C6.3", "C1.1", "C1.2", "C7.7"), pytest.mark.needs("bwrap")]
+pytestmark = [
+    pytest.mark.requirement("C6.3", "C1.1", "C1.2", "C7.7", "C16.1"),
+    pytest.mark.needs("bwrap"),
+]
 
 PYTHON = """
 import asyncio
