@@ -86,10 +86,16 @@ def test_one_is_added_tried_enabled_called_and_removed(cli: Cli) -> None:
     before = configuration(cli)
     command = (sys.executable, str(PEER), "show=API_TOKEN")
     add(cli, "mine", "--env", f"API_TOKEN={TOKEN}", "--timeout", "9", command=command)
-    assert cli("servers", "show", "mine", "--json").json["state"] == "disabled"
+    shown = cli("servers", "show", "mine", "--json").json
+    assert shown["state"] == "disabled"
+    assert "run in a sandbox, or bare where there is none" in shown["may"]
+    assert "know the variables: API_TOKEN" in shown["may"]
+    assert "reach the network through the guarded egress, and no private address" in shown["may"]
     assert cli.call("mcp:mine:echo").code == 3
     tried = cli("servers", "test", "mine", "--json")
     assert (tried.code, tried.json["ok"], tried.json["tools"]) == (0, True, ["echo"])
+    (offer,) = tried.json["offers"]
+    assert (offer["risk"], offer["side_effects"]) == ("LOW", [])
     enabled = cli("servers", "enable", "mine")
     assert enabled.out == "mine: connected, 1 tools\n"
     answered = cli.call("mcp:mine:echo")

@@ -10,7 +10,7 @@ from openfang.app.connect.importing import IN_SIGHT, holds_secret
 from openfang.app.servers.entries import check_entry
 from openfang.cli.errors import Usage
 from openfang.cli.options import Json
-from openfang.cli.output import note, print_json, say
+from openfang.cli.output import clean, note, print_json, say
 from openfang.cli.session import on_home
 
 
@@ -66,6 +66,8 @@ def add(
         print_json(found)
         return
     say(f"{name} is written in {found['origin']}, and waits until it is enabled.")
+    for words in found["may"]:
+        say(f"  it may {clean(words)}")
     if holds_secret(entry["transport"]):
         note(IN_SIGHT)
     note(f"see whether it works: openfang servers test {name}")

@@ -104,6 +104,8 @@ def _show(planned: list[Planned], unreadable: list[str], *, file: str | None, do
             ("name", "from", "transport", "command or address", "what becomes of it"),
             _rows(planned),
         )
+    for one in taken:
+        note(f"{one.name} may {'; '.join(one.body()['may'])}")
     for problem in unreadable:
         note(f"not read: {clean(problem)}")
     if not planned:

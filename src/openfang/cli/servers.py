@@ -111,6 +111,7 @@ def show_server(name: str, /, *, as_json: Json = False) -> None:
         "variables": ", ".join(found["env"]),
         "timeout": f"{found['timeout_secs']:g} s",
         "trust": found["trust"],
+        "it may": "\n".join(found["may"]),
         "protocol": found["protocol_version"] or "",
         "server": _who(found["server_info"]),
         "sandbox": "\n".join(_layers(found)),
@@ -311,10 +312,23 @@ def _show_success(found: Mapping[str, Any]) -> None:
         "works": f"yes, in {found['seconds']:.2f} s",
         "protocol": found["protocol_version"] or "",
         "server": _who(found["server_info"]),
-        "tools": ", ".join(found["tools"]) or "none",
+        "tools": "" if found["tools"] else "none",
         "rejected tools": "\n".join(_rejected(found)),
     }
     fields({word: value for word, value in shown.items() if value})
+    if found["offers"]:
+        say()
+        prefix = f"[MCP:{found['server']}]"
+        rows = [
+            (
+                tool["name"],
+                tool["risk"],
+                ", ".join(tool["side_effects"]) or "none",
+                first_sentence(tool["description"].removeprefix(prefix)),
+            )
+            for tool in found["offers"]
+        ]
+        table(("tool", "risk", "side effects", "what it does"), rows)
 
 
 def _show_failure(found: Mapping[str, Any]) -> None:

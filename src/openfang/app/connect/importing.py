@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from openfang.app.daemon.discovery import Daemon, claimed
-from openfang.app.servers.entries import problem_of
+from openfang.app.servers.entries import allowed_by, problem_of
 from openfang.app.servers.sealing import looks_secret, made_for, referred_by, seal
 from openfang.config.foreign import valid_name
 from openfang.config.references import wanting
@@ -57,6 +57,7 @@ class Planned:
             "secrets": list(self.secrets),
             "notes": list(self.notes),
             "skipped": self.skipped,
+            "may": [] if self.skipped else allowed_by(self.entry),
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from openfang.app.servers.allowed import may_words
 from openfang.app.servers.translate import trust_of
 from openfang.config.show import as_dict
 from openfang.core.bodies import tool_body
@@ -68,6 +69,7 @@ def server_body(parts: Parts, name: str) -> dict[str, Any]:
     return {
         **_configured(parts, server),
         "origin": str(place) if place else "",
+        "may": [parts.redactor.text(words).text for words in may_words(server)],
         "connected": source is not None and source.connected,
         "protocol_version": (source.version if source else "") or None,
         "server_info": dict(source.server_info) if source else {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.app.servers.allowed import may_words
 from openfang.config.fields import Folders
 from openfang.config.merge import frozen
 from openfang.config.models import Place
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
 _USER_INFO: Final = "user_info"
 _NO_FOLDERS: Final = Folders(home=Path("/"), user=Path("/"))
+
+
+def allowed_by(entry: Mapping[str, Any]) -> list[str]:
+    """Say what an entry would be allowed to do; of one that is wrong, nothing."""
+    match validated(McpServer, frozen(dict(entry)), _nowhere, _NO_FOLDERS):
+        case McpServer() as server:
+            return may_words(server)
+        case _:
+            return []
 
 
 def problem_of(entry: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from openfang.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from openfang.core.tools import Tool
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.oauth.sign_in import SignIns
     from openfang.sources.mcp.spec import ServerSpec
@@ -52,7 +53,7 @@ class Trial:
     seconds: float = 0.0
     protocol_version: str = ""
     server_info: Mapping[str, Any] | None = None
-    tools: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
     rejected: Mapping[str, str] | None = None
     problem: str = ""
     way_out: str = ""
@@ -66,7 +67,8 @@ class Trial:
             "seconds": round(self.seconds, 3),
             "protocol_version": self.protocol_version or None,
             "server_info": dict(self.server_info or {}),
-            "tools": list(self.tools),
+            "tools": [tool.name for tool in self.tools],
+            "offers": [_offer(tool) for tool in self.tools],
             "rejected_tools": [
                 {"name": name, "reason": why} for name, why in (self.rejected or {}).items()
             ],
@@ -106,9 +108,18 @@ async def _looked(spec: ServerSpec, connection: Connection, began: float) -> Tri
         seconds=anyio.current_time() - began,
         protocol_version=connection.version,
         server_info=connection.server_info,
-        tools=tuple(tool.name for tool in tools),
+        tools=tuple(tools),
         rejected={**connection.rejected, **rejected},
     )
+
+
+def _offer(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "risk": tool.risk.name,
+        "side_effects": sorted(tool.tags),
+        "description": tool.description,
+    }
 
 
 def _problem(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from openfang.core.tools import TAGS, Trust
+from openfang.core.tools import TAGS, Risk, Trust
 from openfang.edges.api.schemas import (
     COUNT,
     TEXT,
@@ -127,6 +127,10 @@ COMPONENTS: dict[str, Schema] = {
             **_NAMED,
             **_DETAILS,
             "origin": TEXT,
+            "may": {
+                **listed(TEXT),
+                "description": "What it would be allowed to do, in plain words.",
+            },
             "connected": _FLAG,
             "protocol_version": or_null(TEXT),
             "server_info": _OBJECT,
@@ -149,6 +153,16 @@ COMPONENTS: dict[str, Schema] = {
             "protocol_version": or_null(TEXT),
             "server_info": _OBJECT,
             "tools": listed(TEXT),
+            "offers": listed(
+                whole(
+                    {
+                        "name": TEXT,
+                        "risk": one_of(*(risk.name for risk in Risk)),
+                        "side_effects": listed(TEXT),
+                        "description": TEXT,
+                    }
+                )
+            ),
             "rejected_tools": _REJECTED,
             "problem": TEXT,
             "way_out": TEXT,
