@@ -114,7 +114,6 @@ REQUIREMENTS = (
         " `max_concurrency` (10). An entry written by hand is accepted by being there; "
         "what arrives by import, command, API or install waits with `enabled = false` "
         "until accepted.",
-        open="what arrives by install",
     ),
     Requirement(
         "C2.2",

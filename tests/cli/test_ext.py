@@ -301,3 +301,34 @@ def test_one_that_is_not_there_is_told_so(fresh: Cli) -> None:
         done = fresh("ext", command, "nobody")
         assert (done.code, "No extension nobody is installed" in done.err) == (1, True)
     assert "No extension is installed" in fresh("ext", "list").err
+
+
+@pytest.mark.requirement("C13.2")
+def test_a_backup_has_what_was_installed_and_what_was_accepted(
+    fresh: Cli, folder: Path, tmp_path: Path
+) -> None:
+    enabled(fresh, folder)
+    (fresh.home / "extensions/.stage.0123456789abcdef").mkdir()
+    assert fresh("backup", str(tmp_path / "copy.tar.gz")).code == 0
+    assert fresh("ext", "remove", "word-tools").code == 0
+    done = fresh("restore", str(tmp_path / "copy.tar.gz"))
+    assert done.code == 0, done.err
+    assert (states(fresh), listed(fresh)) == ({"word-tools": "on"}, [TOOL])
+    assert not list((fresh.home / "extensions").glob(".stage*"))
+
+
+def test_the_doctor_names_what_is_held_back_or_waits(fresh: Cli, folder: Path) -> None:
+    def told() -> Any:
+        checks = fresh("doctor", "--json").json
+        return next(one for one in checks if one["check"] == "installs")
+
+    enabled(fresh, folder)
+    assert told()["text"] == "1 installed, none is held back or waits"
+    changed(folder, version="0.2.0")
+    assert fresh("ext", "install", str(folder)).code == 0
+    assert "word-tools has another version that waits" in told()["text"]
+    assert fresh("ext", "enable", "word-tools", "--yes").code == 0
+    (fresh.home / "extensions/word-tools/more.py").write_text("")
+    found = told()
+    assert (found["health"], "its files changed" in found["text"]) == ("warn", True)
+    assert "openfang ext show word-tools" in found["fix"]

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from anyio import to_thread
 from tests.edges.live import live
+from tests.edges.mcp.talking import greet, request
 from tests.edges.parcels import extension_parcel
 
 if TYPE_CHECKING:
@@ -127,3 +128,23 @@ async def test_tools_that_a_person_accepted_with_the_files_wait_for_nobody_else(
         assert (await node.get("/api/held")).json["held"] == []
         shown = (await node.get("/api/tools/count_words")).json
         assert (shown["description"], shown["held"]) == (poison, "")
+
+
+@pytest.mark.requirement("C4.4", "C4.5")
+async def test_mcp_clients_hear_of_an_extension_that_comes_and_goes(tmp_path: Path) -> None:
+    async with live(tmp_path / "home") as node:
+        made = await installed(node)
+        session = await greet(node)
+        async with session.listening() as stream:
+            await node.post(f"{ONE}/enable", {"digest": made["review"]["digest"]})
+            with anyio.fail_after(5):
+                told = await stream.message()
+            assert told["method"] == "notifications/tools/list_changed"
+            names = {one["name"] for one in (await session.ask("tools/list"))["result"]["tools"]}
+            assert "count_words" in names
+            called = {"name": "count_words", "arguments": {"text": "a few words"}}
+            answer = (await session.post(request("tools/call", called))).body
+            assert b'"structuredContent":{"words":3,"characters":11}' in answer
+            await node.ask("DELETE", ONE)
+            names = {one["name"] for one in (await session.ask("tools/list"))["result"]["tools"]}
+            assert "count_words" not in names

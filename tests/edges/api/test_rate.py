@@ -37,6 +37,7 @@ WORK = {
     ("GET", "/api/audit/verify"): "message",
     ("POST", "/api/audit/sql"): "message",
     ("POST", "/api/mcp/servers/{name}/test"): "call",
+    ("POST", "/api/extensions"): "call",
     ("POST", "/api/approvals/{id}/answer"): "call",
 }
 

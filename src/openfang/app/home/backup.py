@@ -52,7 +52,7 @@ _OF_PROCESSES: Final = frozenset({"run", "daemon.json", "secrets.lock", MANIFEST
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 # What is made again when it is wanted: environments, and what programs keep for themselves.
 _MADE_AGAIN: Final = re.compile(
-    r"\Aagents-env(/|\Z)|\Achildren/[^/]+/(home|tmp)(/|\Z)"
+    r"\A(agents|extensions)-env(/|\Z)|\Achildren/[^/]+/(home|tmp)(/|\Z)"
     r"|\A(extensions|skills)/\.[^/]+\.[0-9a-f]{16}(/|\Z)"
 )
 _TEMPORARY = re.compile(r"\A\.[^/]+\.[0-9a-f]{16}\Z")
