@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +55,7 @@ class _Installs:
 def _archive(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise Rejected(
             "archive_base64 is no base64.", status=422, rule="body", way_out="base64 of the archive"
         ) from None
