@@ -362,6 +362,15 @@ async def test_it_knows_the_variables_that_it_is_permitted_and_no_others(tmp_pat
         assert "UNSET is not set" in on.state("unset").reason
 
 
+async def test_a_secret_that_it_is_given_is_not_told_again(tmp_path: Path) -> None:
+    source = f"import os\n{IMPORT}@tool\ndef work(): return os.environ['API_TOKEN'][::-1][::-1]"
+    async with stage(tmp_path, API_TOKEN="k3-9fQz71mmPlw0aYtX") as on:
+        await on.put(source, "work", permissions=Permissions(variables=("API_TOKEN",)))
+        told = await on.text("work")
+        assert told
+        assert "9fQz71mmPlw0aYtX" not in told
+
+
 def test_a_decorated_function_stays_what_it_is() -> None:
     """An author's own test calls it as any other."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from anyio import CancelScope
-    from anyio.abc import TaskGroup
 
     from openfang.agents.code.allotted import Allotted
     from openfang.agents.ports import Incoming
@@ -56,9 +55,9 @@ class Order:
         """Write that the run is to begin."""
         return messages.begin(number, _told(self.incoming))
 
-    def running(self, number: int, send: Send, tasks: TaskGroup) -> AgentRun:
+    def running(self, number: int, send: Send) -> AgentRun:
         """Be the run from outside."""
-        return AgentRun(number, self, send, tasks)
+        return AgentRun(number, self, send)
 
     def limited(self) -> CancelScope:
         """Give a scope that is left when the time is over."""
@@ -70,8 +69,8 @@ class AgentRun(Running[Ended]):
 
     log = LOG
 
-    def __init__(self, number: int, order: Order, send: Send, tasks: TaskGroup) -> None:
-        super().__init__(number, send, tasks, order.spec.budget.at_once)
+    def __init__(self, number: int, order: Order, send: Send) -> None:
+        super().__init__(number, send, order.spec.budget.at_once)
         self.name = order.spec.name
         self.who = f"The agent {self.name}"
         self._order = order

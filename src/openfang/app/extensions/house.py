@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 from anyio import to_thread
 
+from openfang.app.servers.sealing import secrets_in
 from openfang.app.servers.translate import rules_of
 from openfang.config.home import user_home
 from openfang.core.errors import NotFound
@@ -88,10 +89,17 @@ class Extensions:
             former.source.judge(rules)
             self.parts.add(Kind.EXTENSION, former.source)
             return
+        await to_thread.run_sync(self._learn, spec)
         kept = self._kept[spec.id] = await opened.begin(spec, rules)
         self.parts.add(Kind.EXTENSION, kept.source)
         if former is not None:
             former.source.retire()
+
+    def _learn(self, spec: ExtensionSpec) -> None:
+        """Know the secrets that it is given: it may tell them again. Blocks."""
+        names = [name for name in spec.permissions.variables if name in self.environ]
+        given = {name: self.environ[name] for name in names}
+        self.parts.redactor.learn(secrets_in(given), spec.caller_id)
 
     async def _open(self) -> _Opened:
         self._wanted.set()

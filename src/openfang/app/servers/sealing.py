@@ -121,8 +121,12 @@ def handed_over(reached: Reached) -> list[str]:
         headers = reached.headers.items()
         found = [value for name, value in headers if name.lower() not in _PLAIN_HEADERS]
         return [one for value in found if _NO_PLAIN_WORD.fullmatch(one := value.split(" ")[-1])]
-    given = reached.environment.items()
-    return [value for name, value in given if _is_surely_secret(name, value)]
+    return secrets_in(reached.environment)
+
+
+def secrets_in(environment: Mapping[str, str]) -> list[str]:
+    """Find the secrets among variables that somebody is given."""
+    return [value for name, value in environment.items() if _is_surely_secret(name, value)]
 
 
 def _is_surely_secret(name: str, value: str) -> bool:

@@ -49,22 +49,24 @@ Outcome = TypeVar("Outcome")
 class Running(ABC, Generic[Outcome]):
     """A run under way. `over` gets its ending, or the error that it ended with.
 
-    `ended` says whether the process knows of that, too. It makes `at_once` calls at a time.
+    `ended` says whether the process knows of that, too. It makes `at_once` calls at a time;
+    `stirred` is done when the first is wanted, or when it is over: most runs want none.
     """
 
     who: str
     name: str
     log: logging.Logger
 
-    def __init__(self, number: int, send: Send, tasks: TaskGroup, at_once: int) -> None:
+    def __init__(self, number: int, send: Send, at_once: int) -> None:
+        loop = asyncio.get_running_loop()
         self.number = number
-        self.over: asyncio.Future[Outcome | OpenFangError] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.over: asyncio.Future[Outcome | OpenFangError] = loop.create_future()
+        self.stirred: asyncio.Future[None] = loop.create_future()
         self.ended = False
         self.artifacts: list[Artifact] = []
         self._send = send
-        self._tasks = tasks
+        self._tasks: TaskGroup | None = None
+        self._early: list[Called | Asked] = []
         self._at_once = at_once
         self._slots: Semaphore | None = None
         self._waiting = 0
@@ -115,6 +117,17 @@ class Running(ABC, Generic[Outcome]):
         """Say how it ended; only the first word counts."""
         if not self.over.done():
             self.over.set_result(outcome)
+            self._stir()
+
+    def _stir(self) -> None:
+        if not self.stirred.done():
+            self.stirred.set_result(None)
+
+    def attend(self, tasks: TaskGroup) -> None:
+        """Serve what it asks for, from now on and from before."""
+        self._tasks = tasks
+        for said in self._early:
+            tasks.start_soon(self._answer, said)
 
     def fail(self, reason: str, way_out: str = "") -> None:
         """Say that it failed, and why."""
@@ -138,6 +151,9 @@ class Running(ABC, Generic[Outcome]):
         self._waiting += 1
         if self._waiting > MOST_WAITING:
             self.fail(f"more than {MOST_WAITING} of its calls wait at once")
+        elif self._tasks is None:
+            self._early.append(said)
+            self._stir()
         else:
             self._tasks.start_soon(self._answer, said)
 

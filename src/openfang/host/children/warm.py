@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
     from contextlib import AbstractContextManager
 
-    from anyio.abc import TaskGroup, TaskStatus
+    from anyio.abc import TaskStatus
 
     from openfang.host.children.running import Running, Send
     from openfang.host.children.start import Confine, Recipe, Start
@@ -62,7 +62,7 @@ class Errand(Protocol[Outcome]):
         """Write that the run is to begin."""
         ...
 
-    def running(self, number: int, send: Send, tasks: TaskGroup) -> Running[Outcome]:
+    def running(self, number: int, send: Send) -> Running[Outcome]:
         """Be the run from outside."""
         ...
 
@@ -183,17 +183,15 @@ class Warm:
     async def serve(self, errand: Errand[Outcome]) -> Outcome:
         """Run something to its end. Whoever leaves before cancels the run."""
         outcome: Outcome | OpenFangError | None = None
-        async with anyio.create_task_group() as tasks:
-            run = errand.running(_number(self._runs), self._send, tasks)
-            self._runs[run.number] = run
-            try:
-                with errand.limited():
-                    outcome = await self._to_its_end(run, errand)
-            finally:
-                self._leave(run)
-            if outcome is None:
-                outcome = run.late()
-            tasks.cancel_scope.cancel()
+        run = errand.running(_number(self._runs), self._send)
+        self._runs[run.number] = run
+        try:
+            with errand.limited():
+                outcome = await self._to_its_end(run, errand)
+        finally:
+            self._leave(run)
+        if outcome is None:
+            outcome = run.late()
         if isinstance(outcome, OpenFangError):
             raise outcome
         if outcome is None:
@@ -207,7 +205,16 @@ class Warm:
             await self._send(errand.begin(run.number))
         except Gone:
             return self._failed(self.reason)
-        return await run.over
+        await run.stirred
+        return run.over.result() if run.over.done() else await self._attended(run)
+
+    async def _attended(self, run: Running[Outcome]) -> Outcome | OpenFangError:
+        """Do what it asks for, until it is over; what is under way then is given up."""
+        async with anyio.create_task_group() as tasks:
+            run.attend(tasks)
+            await asyncio.wait((run.over,))
+            tasks.cancel_scope.cancel()
+        return run.over.result()
 
     async def _send(self, line: bytes) -> None:
         if self.reason or self._lines is None:

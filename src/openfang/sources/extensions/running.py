@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from anyio.abc import TaskGroup
-
     from openfang.core.calls import Admitted, Call
     from openfang.core.progress import Told
     from openfang.host.children.running import Send
@@ -48,9 +46,9 @@ class Errand:
         told = {"tool": self.admitted.tool.name, "arguments": arguments}
         return messages.begin(number, told)
 
-    def running(self, number: int, send: Send, tasks: TaskGroup) -> ToolRun:
+    def running(self, number: int, send: Send) -> ToolRun:
         """Be the call from outside."""
-        return ToolRun(number, self, send, tasks)
+        return ToolRun(number, self, send)
 
     def limited(self) -> AbstractContextManager[object]:
         """Leave the time to the pipeline."""
@@ -74,8 +72,8 @@ class ToolRun(Running[Result]):
 
     log = LOG
 
-    def __init__(self, number: int, errand: Errand, send: Send, tasks: TaskGroup) -> None:
-        super().__init__(number, send, tasks, _AT_ONCE)
+    def __init__(self, number: int, errand: Errand, send: Send) -> None:
+        super().__init__(number, send, _AT_ONCE)
         self.name = errand.spec.id
         self.who = f"The extension {self.name}"
         self._errand = errand
