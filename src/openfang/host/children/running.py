@@ -123,6 +123,11 @@ class Running(ABC, Generic[Outcome]):
         if not self.stirred.done():
             self.stirred.set_result(None)
 
+    @property
+    def wants(self) -> bool:
+        """Whether it has asked for something that nobody attends to yet."""
+        return bool(self._early)
+
     def attend(self, tasks: TaskGroup) -> None:
         """Serve what it asks for, from now on and from before."""
         self._tasks = tasks

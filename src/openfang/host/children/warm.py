@@ -206,12 +206,13 @@ class Warm:
         except Gone:
             return self._failed(self.reason)
         await run.stirred
-        return run.over.result() if run.over.done() else await self._attended(run)
+        return await self._attended(run) if run.wants else run.over.result()
 
     async def _attended(self, run: Running[Outcome]) -> Outcome | OpenFangError:
         """Do what it asks for, until it is over; what is under way then is given up."""
         async with anyio.create_task_group() as tasks:
             run.attend(tasks)
+            await anyio.lowlevel.checkpoint()  # what was asked for begins, even if it is over now
             await asyncio.wait((run.over,))
             tasks.cancel_scope.cancel()
         return run.over.result()
