@@ -32,6 +32,7 @@ from bench import (
     path,
     planner,
     rules,
+    sandbox,
     schedules,
     serving,
     telemetry,
@@ -40,7 +41,7 @@ from bench import (
 
 PARTS = (
     *("path", "flows", "log", "mcp", "agents", "models", "code", "extensions", "planner", "memory"),
-    *("schedules", "rules", "trust", "approvals", "definitions"),
+    *("schedules", "rules", "trust", "approvals", "definitions", "sandbox"),
     *("daemon", "serving", "telemetry", "a2a", "chains", "openai", "cli"),
 )
 
@@ -62,6 +63,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "rules": rules,
         "trust": trust,
         "approvals": approvals,
+        "sandbox": sandbox,
         "daemon": daemon,
         "serving": serving,
         "telemetry": telemetry,

@@ -31,7 +31,7 @@ from openfang.host.command import Command
 from openfang.host.egress import open_egress, proxy_variables
 from openfang.host.household import Household, real
 from openfang.host.landlock import Version
-from openfang.host.process import Launch, LaunchFailed, Limits, in_turn
+from openfang.host.process import Launch, LaunchFailed, Limits
 from openfang.host.reach import Wish, confinement
 from openfang.host.sandbox import Bridged, Bubblewrap, Handed, Local, Mount, within
 from openfang.host.sockets import sweep
@@ -151,7 +151,7 @@ class Confiner:
             group = await to_thread.run_sync(_group, command.limits)
             if group is not None:
                 stack.push_async_callback(_removed, group)
-                launch = replace(launch, prepare=in_turn(group.joining(), launch.prepare))
+                launch = replace(launch, join=group.join)
             yield _Held(launch, _network(egress))
 
     async def _launched(self, command: Command, chosen: Chosen, egress: Egress | None) -> Launch:

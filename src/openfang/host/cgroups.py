@@ -15,11 +15,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from openfang.host.descendants import tree
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 NAME: Final = "openfang-"
 _CONTROLLERS: Final = ("memory", "pids")
+_LOOKS: Final = 100
 _PATIENCE: Final = 0.5
 _PAUSE: Final = 0.005
 _MEMBERS: Final = "cgroup.procs"
@@ -60,17 +63,21 @@ class Group:
 
     folders: tuple[Path, ...]
 
-    def joining(self) -> Callable[[], None]:
-        """Give what a child does to be counted here; it calls the kernel and nothing else."""
-        files = [str(folder / _MEMBERS) for folder in self.folders]
+    def join(self, pid: int) -> None:
+        """Count a running child here with all it has started.
 
-        def prepare() -> None:
-            for name in files:
-                file = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
-                os.write(file, b"0")
-                os.close(file)
-
-        return prepare
+        The kernel may take ten milliseconds for it, so the child does not wait for this. Whoever
+        forks meanwhile is found by the next look.
+        """
+        for folder in self.folders:
+            file = folder / _MEMBERS
+            for _ in range(_LOOKS):
+                outside = tree(pid) - _members(file)
+                if not outside:
+                    break
+                for one in sorted(outside):
+                    with suppress(OSError):  # it has ended
+                        file.write_text(str(one))
 
     def remove(self) -> None:
         """Remove it, once the last of its processes is gone; else it is left for a later sweep."""
@@ -139,6 +146,13 @@ def _own_groups() -> dict[str, str]:
             _, controllers, path = line.split(":", 2)
             groups |= dict.fromkeys(controllers.split(","), path.strip("/"))
     return groups
+
+
+def _members(file: Path) -> set[int]:
+    try:
+        return set(map(int, file.read_text().split()))
+    except OSError:
+        return set()
 
 
 def _gone(folder: Path) -> bool:

@@ -65,6 +65,11 @@ def start_time(pid: int) -> int:
     return found.started if found else 0
 
 
+def tree(root: int) -> set[int]:
+    """Find a process and all that it has started, as far as none of them has left its parents."""
+    return _tree(root, list(_processes()))
+
+
 def _family(root: int, mark: str, started: int) -> list[Process]:
     """Find what is alive of the child's tree, its session and its mark; older processes are not."""
     table = [one for one in _processes() if one.started >= started]

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
@@ -77,6 +77,7 @@ class Launch:
 
     `prepare` runs in the child before the program does, under the rule of this module: it calls the
     kernel and nothing else. `files` are descriptors of ours that it gets, under the same numbers.
+    `join` is told the child's number, in a thread, while the program already runs.
     """
 
     argv: tuple[str, ...]
@@ -88,6 +89,7 @@ class Launch:
     limits: Limits = Limits()
     prepare: Callable[[], None] | None = None
     files: tuple[int, ...] = ()
+    join: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,7 @@ class Child(ABC):
     def __init__(self) -> None:
         self.began = 0
         self.exited = asyncio.Event()
+        self.joined = asyncio.Event()
         self._handle = -1
         self._outputs: list[Output] = []
         self._input: Input | None = None
@@ -234,6 +237,7 @@ async def started(launch: Launch, child: AnyChild) -> AsyncGenerator[AnyChild]:
     starting = loop.run_in_executor(_STARTER, child.start, launch, mark)
     given_up = await _to_the_end(starting)
     starting.result()
+    joining = loop.create_task(_join(child, launch))
     try:
         child.connect()
         if given_up is not None:
@@ -241,13 +245,19 @@ async def started(launch: Launch, child: AnyChild) -> AsyncGenerator[AnyChild]:
         yield child
     finally:
         ending = loop.create_task(_end(child, mark))
-        given_up = await _to_the_end(ending)
+        given_up = await _to_the_end(asyncio.gather(ending, joining))
         ending.result()
         if given_up is not None:
             raise given_up
 
 
-async def _to_the_end(running: asyncio.Future[None]) -> asyncio.CancelledError | None:
+async def _join(child: Child, launch: Launch) -> None:
+    if launch.join is not None:
+        await to_thread.run_sync(launch.join, child.process.pid, limiter=CapacityLimiter(1))
+    child.joined.set()
+
+
+async def _to_the_end(running: asyncio.Future[Any]) -> asyncio.CancelledError | None:
     """Wait for it, whoever wants us to stop; return the wish, of scopes and of tasks alike."""
     wish: asyncio.CancelledError | None = None
     with CancelScope(shield=True):

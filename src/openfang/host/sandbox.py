@@ -8,6 +8,7 @@ bubblewrap dies with us, and whatever the child has started dies with that first
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -172,7 +173,8 @@ def _inside(argv: Sequence[str], network: Network) -> Sequence[str]:
     return bridged(argv, network.unix_socket) if isinstance(network, Bridged) else argv
 
 
-def _places(confinement: Confinement) -> list[tuple[str, ...]]:
+@lru_cache(16)
+def _places(confinement: Confinement) -> tuple[tuple[str, ...], ...]:
     """Order what is mounted: outer before inner; of two at one place, the last one named."""
     mounts = {mount.place: mount for mount in (*confinement.mounts, *_own(confinement))}
     shown = dict[Path, Mount]()
@@ -187,7 +189,7 @@ def _places(confinement: Confinement) -> list[tuple[str, ...]]:
     words |= {place: _bind(mount) for place, mount in shown.items()}
     words[Path("/proc")] = ("--proc", "/proc")
     words[Path("/dev")] = ("--dev", "/dev")
-    return [words[place] for place in sorted(words, key=_depth)]
+    return tuple(words[place] for place in sorted(words, key=_depth))
 
 
 def _depth(place: Path) -> int:

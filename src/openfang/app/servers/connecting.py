@@ -154,4 +154,7 @@ class Connecting:
 async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:
     """Say what holds the child at the other end, if it is one."""
     child = connection.transport.child if isinstance(connection.transport, Over) else None
-    return await to_thread.run_sync(ready.layers, child.process.pid) if child else ()
+    if child is None:
+        return ()
+    await child.joined.wait()
+    return await to_thread.run_sync(ready.layers, child.process.pid)
