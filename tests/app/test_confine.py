@@ -14,10 +14,15 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from tests.host.confining import landlocked
+
 from openfang.app.confine import Confiner
 from openfang.core.errors import SourceFailed
+from openfang.host.backends import SandboxMissing
 from openfang.host.chatter import LINES_A_SECOND
 from openfang.host.folders import Seal, digest_of, files_of
+from openfang.host.command import Command
+from openfang.host.process import run
 from openfang.host.sandbox import Bridged, Bubblewrap
 from openfang.safety.environment import DEFAULT_PATH
 from openfang.sources.mcp.spec import ServerSpec, Stdio
@@ -102,3 +107,33 @@ async def test_a_server_whose_folder_is_not_what_was_accepted_is_not_started(fol
         await (code / "server.py").write_text("hostile")
         with pytest.raises(SourceFailed, match="not those that were accepted"):
             await confiner(folder).prepared(sealed, stack)
+
+
+@pytest.mark.requirement("C16.1", "C16.4")
+async def test_without_bubblewrap_a_command_runs_degraded_and_the_log_says_so(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "openfang.mcp")
+    found = await to_thread.run_sync(landlocked)
+    degraded = Confiner(folder / "openfang", folder / "user", found)
+    own = folder / "openfang" / "children" / "it"
+    script = "echo $http_proxy; cat /etc/shadow; echo kept > $HOME/file && cat $HOME/file"
+    command = Command(
+        name="it",
+        argv=("sh", "-c", script),
+        environment={"PATH": DEFAULT_PATH, "HOME": str(own / "home")},
+        cwd=own / "home",
+        home=own / "home",
+        tmp=own / "tmp",
+        network=True,
+    )
+    async with degraded.command(command) as launch:
+        finished = await run(launch)
+    proxy, kept = finished.stdout.decode().splitlines()
+    assert proxy.startswith("http://127.0.0.1:")
+    assert kept == "kept"
+    assert b"Permission denied" in finished.stderr
+    assert caplog.messages == ["it runs without a whole sandbox: bubblewrap is not installed"]
+    with pytest.raises(SandboxMissing, match="degraded"):
+        async with degraded.command(replace(command, sandbox="required")):
+            pass
