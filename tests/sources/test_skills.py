@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anyio import to_thread
 
-from openfang.app.confine import Confiner
 from openfang.app.installs.door import Door
 from openfang.core.errors import CallTimedOut, Parked, SourceFailed
 from openfang.core.keys import Scope, Way
@@ -312,10 +311,6 @@ async def test_the_operator_says_whether_there_is_a_sandbox(tmp_path: Path, made
     async with with_skill(tmp_path / "held", folder, held) as app:
         found = (await app.call("ext:python-probe:probe", **pried(elsewhere))).structured
         assert found["reads elsewhere"] == "FileNotFoundError"
-        nothing = Confiner(app.parts.home.path, tmp_path, Missing("there is none"))
-        app.parts.confiner = nothing
-        with pytest.raises(SourceFailed, match="there is none"):
-            await app.call("ext:python-probe:probe", **pried(elsewhere))
 
 
 FETCH = """

@@ -22,10 +22,9 @@ from openfang.app.installs.parcels import parcel_of
 from openfang.config.home import find_home, user_home
 from openfang.config.skill_files import SkillFile, is_skill, read_skill
 from openfang.core.errors import NotFound, Rejected, SourceFailed
-from openfang.host.backends import SandboxMissing
 from openfang.host.command import Command
 from openfang.host.parcels import pack
-from openfang.host.process import Limits, run
+from openfang.host.process import LaunchFailed, Limits, run
 from openfang.safety.environment import DEFAULT_PATH
 from openfang.safety.urls import without_user
 
@@ -116,7 +115,7 @@ async def _clone(address: str, ref: str, room: Path) -> None:
     try:
         async with confiner.command(command) as launch:
             finished = await run(launch)
-    except SandboxMissing as error:
+    except LaunchFailed as error:
         raise SourceFailed(
             f"{without_user(address)} is not fetched: {error.message}",
             way_out="clone it yourself, look at it, and install the folder",
