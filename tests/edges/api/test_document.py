@@ -58,7 +58,7 @@ JUDGED_FURTHER_IN = {
         }
     },
 }
-MEANT = {"POST /api/schedules", "POST /api/extensions"}
+MEANT = {"POST /api/schedules", "POST /api/extensions", "POST /api/skills"}
 CHECKS = {
     "not_a_server_error",
     "status_code_conformance",

@@ -38,6 +38,7 @@ WORK = {
     ("POST", "/api/audit/sql"): "message",
     ("POST", "/api/mcp/servers/{name}/test"): "call",
     ("POST", "/api/extensions"): "call",
+    ("POST", "/api/skills"): "call",
     ("POST", "/api/approvals/{id}/answer"): "call",
 }
 
