@@ -11,8 +11,8 @@ from anyio import to_thread
 
 from bench.figures import Figure, Stopwatch, cpu_per_async
 from openfang.core.calls import EVERYTHING
+from openfang.core.extensions import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.core.tools import Trust
-from openfang.sources.extensions.spec import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio import to_thread
-
 from tests.host.confining import landlocked
 
 from openfang.app.confine import Confiner
 from openfang.core.errors import SourceFailed
 from openfang.host.backends import SandboxMissing
 from openfang.host.chatter import LINES_A_SECOND
-from openfang.host.folders import Seal, digest_of, files_of
 from openfang.host.command import Command
+from openfang.host.folders import Seal, digest_of, files_of
 from openfang.host.process import run
 from openfang.host.sandbox import Bridged, Bubblewrap
 from openfang.safety.environment import DEFAULT_PATH

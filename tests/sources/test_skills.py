@@ -15,7 +15,6 @@ from openfang.core.errors import CallTimedOut, Parked, SourceFailed
 from openfang.core.keys import Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk
-from openfang.host.backends import Missing
 from openfang.host.parcels import pack
 from openfang.testing import OpenApp, open_test_app
 

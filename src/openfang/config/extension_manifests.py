@@ -27,8 +27,8 @@ from openfang.config.problems import Problem, shown
 from openfang.config.validate import validated
 from openfang.core.calls import Grants
 from openfang.core.errors import ConfigError
+from openfang.core.extensions import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.core.tools import Sink
-from openfang.sources.extensions.spec import Capability, ExtensionSpec, Permissions, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -77,6 +77,11 @@ class Seal:
             )
 
 
+def seal_of(folder: Path, digest: str) -> Seal | None:
+    """Seal a folder that somebody accepted; without a digest nobody did."""
+    return Seal(folder, digest) if digest else None
+
+
 def files_of(folder: Path) -> tuple[FolderFile, ...]:
     """List every file of a folder, by path."""
     return _walked(folder, _hashed)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from tests.node import NODE
 
+from openfang.core.extensions import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.core.tools import Trust
-from openfang.sources.extensions.spec import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:

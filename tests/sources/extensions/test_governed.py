@@ -11,12 +11,12 @@ from tests.sources.extensions.stage import ANYTHING, Stage, stage
 
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode
 from openfang.core.errors import CallRefused, PolicyViolation, UnknownTool
+from openfang.core.extensions import Capability, Permissions
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Effect, Risk, Sink, Trust
 from openfang.registry.rules import DEFAULT_RULES
 from openfang.sources.extensions.adapter import tools_of
-from openfang.sources.extensions.spec import Capability, Permissions
 from openfang.testing import TableSource, foreign_tool
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from openfang.core.extensions import ExtensionSpec
     from openfang.core.tools import Tool
-    from openfang.sources.extensions.spec import ExtensionSpec
 
 pytestmark = [pytest.mark.requirement("C6.3", "C11.4"), pytest.mark.needs("bwrap")]
 

@@ -16,7 +16,7 @@ from anyio import to_thread
 from tests.sources.extensions.stage import Stage, logged, stage
 
 from openfang.core.errors import CallFailed, CallRefused, SourceFailed
-from openfang.sources.extensions.spec import Permissions
+from openfang.core.extensions import Permissions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

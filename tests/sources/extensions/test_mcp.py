@@ -10,9 +10,9 @@ import pytest
 from tests.sources.extensions.stage import Stage, stage
 
 from openfang.core.errors import UnknownTool
+from openfang.core.extensions import Capability, Permissions
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Trust
-from openfang.sources.extensions.spec import Capability, Permissions
 
 if TYPE_CHECKING:
     from pathlib import Path

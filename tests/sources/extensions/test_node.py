@@ -10,8 +10,8 @@ from tests.sources.extensions.stage import logged, stage
 
 from openfang.core.calls import Grants
 from openfang.core.errors import CallTimedOut, SourceFailed
+from openfang.core.extensions import Capability, Permissions
 from openfang.core.progress import Progress
-from openfang.sources.extensions.spec import Capability, Permissions
 
 if TYPE_CHECKING:
     from pathlib import Path

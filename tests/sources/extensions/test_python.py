@@ -15,11 +15,11 @@ from tests.sources.extensions.stage import ANYTHING, logged, stage
 
 from openfang.core.calls import Grants
 from openfang.core.errors import CallTimedOut, NotFound, SourceFailed, UnknownTool
+from openfang.core.extensions import Capability, Permissions
 from openfang.core.progress import Progress
 from openfang.extension import TOOLS, tool
 from openfang.host.headcount import headcount
 from openfang.safety.environment import DEFAULT_PATH
-from openfang.sources.extensions.spec import Capability, Permissions
 
 if TYPE_CHECKING:
     from openfang.core.progress import Told

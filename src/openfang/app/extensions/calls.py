@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openfang.core.calls import Call, Grants
-    from openfang.sources.extensions.spec import ExtensionSpec
+    from openfang.core.extensions import ExtensionSpec
 
 _RECALL: Final = tool_id(Kind.BUILTIN, "memory_recall")
 _STORE: Final = tool_id(Kind.BUILTIN, "memory_store")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from openfang.app.extensions.state import State
     from openfang.app.parts import Parts
+    from openfang.core.extensions import ExtensionSpec
     from openfang.registry.rules import Rules
     from openfang.sources.extensions.source import ExtensionSource
-    from openfang.sources.extensions.spec import ExtensionSpec
     from openfang.sources.mcp.source import McpSource
 
 ENVIRONMENTS: Final = "extensions-env"

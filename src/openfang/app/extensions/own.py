@@ -10,10 +10,10 @@ from openfang.core.errors import OpenFangError
 from openfang.sources.extensions.source import ExtensionSource
 
 if TYPE_CHECKING:
+    from openfang.core.extensions import ExtensionSpec
     from openfang.host.children.start import Recipe
     from openfang.registry.rules import Rules
     from openfang.sources.extensions.source import Surroundings
-    from openfang.sources.extensions.spec import ExtensionSpec
 
 _log = logging.getLogger("openfang.extensions")
 

@@ -12,11 +12,12 @@ from anyio import to_thread
 from openfang.app.extensions.state import State
 from openfang.app.servers.connecting import Connecting
 from openfang.core.errors import OpenFangError
+from openfang.core.extensions import Capability
 from openfang.core.ids import Kind
+from openfang.host.folders import seal_of
 from openfang.safety.environment import child_environment
 from openfang.sources.extensions.adapter import declared_of
 from openfang.sources.extensions.recipe import PLACE
-from openfang.sources.extensions.spec import Capability
 from openfang.sources.mcp.pace import Pace
 from openfang.sources.mcp.spec import Override, ServerSpec, Stdio
 
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.app.parts import Parts
+    from openfang.core.extensions import ExtensionSpec
     from openfang.host.machine import Layer
     from openfang.registry.classify import Declared, ForeignTool
     from openfang.registry.rules import Rules
-    from openfang.sources.extensions.spec import ExtensionSpec
     from openfang.sources.mcp.source import McpSource
 
 _FILE: Final = "./"
@@ -141,7 +142,7 @@ def stdio_of(spec: ExtensionSpec, environ: Mapping[str, str], home: Path) -> Std
         own=(spec.folder,),
         workspace=spec.workspace,
         trusted=False,
-        seal=spec.seal,
+        seal=seal_of(spec.folder, spec.digest),
     )
 
 

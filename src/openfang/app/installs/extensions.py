@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.extension_manifests import Read
     from openfang.config.extensions import ExtensionSettings
+    from openfang.core.extensions import ExtensionSpec, Sandbox
     from openfang.core.installs import InstallKind
-    from openfang.sources.extensions.spec import ExtensionSpec, Sandbox
     from openfang.storage.installs import Install
 
 _NOWHERE: Final = Path("/nonexistent")

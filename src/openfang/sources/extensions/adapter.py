@@ -15,10 +15,10 @@ from openfang.registry.classify import Declared, ForeignTool, classified_tool, c
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from openfang.core.extensions import Capability, ExtensionSpec, Permissions
     from openfang.core.tools import Effect, Sink, Tool
     from openfang.registry.classify import Classified
     from openfang.registry.rules import Rules
-    from openfang.sources.extensions.spec import Capability, ExtensionSpec, Permissions
 
 
 def tools_of(spec: ExtensionSpec, rules: Rules) -> tuple[Tool, ...]:

@@ -10,12 +10,13 @@ from openfang import extension
 from openfang.core.errors import SourceFailed
 from openfang.host import children
 from openfang.host.children.start import Node, Python, Recipe
+from openfang.host.folders import seal_of
 from openfang.safety.environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openfang.sources.extensions.spec import ExtensionSpec
+    from openfang.core.extensions import ExtensionSpec
 
 PLACE: Final = "children/~ext-"
 _HERE: Final = Path(__file__).parent
@@ -56,7 +57,7 @@ def recipe_of(spec: ExtensionSpec, environ: Mapping[str, str]) -> Recipe:
             "tools": [one.name for one in spec.capabilities],
             "config": dict(spec.config),
         },
-        seal=spec.seal,
+        seal=seal_of(spec.folder, spec.digest),
         settings=f"{spec.folder}/manifest.json",
         listing="openfang ext list",
         log="openfang.extensions",

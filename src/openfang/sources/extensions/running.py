@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openfang.core.calls import Admitted, Call
+    from openfang.core.extensions import ExtensionSpec
     from openfang.core.progress import Told
     from openfang.host.children.running import Send
-    from openfang.sources.extensions.spec import ExtensionSpec
 
 LOG = logging.getLogger("openfang.extensions")
 _AT_ONCE: Final = 8

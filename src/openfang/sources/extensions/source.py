@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openfang.core.calls import Admitted, Call
+    from openfang.core.extensions import ExtensionSpec
     from openfang.core.results import Result
     from openfang.core.tools import Tool
     from openfang.host.children.keeper import Means
     from openfang.host.children.start import Recipe
     from openfang.registry.rules import Rules
-    from openfang.sources.extensions.spec import ExtensionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

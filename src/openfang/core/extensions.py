@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from openfang.core.calls import Grants
 from openfang.core.ids import Kind, tool_id
 from openfang.core.tools import Risk, Sink, Trust
-from openfang.host.folders import Seal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,11 +89,6 @@ class ExtensionSpec:
     timeout: float = 30.0
     at_once: int = 10
     idle: float = 600.0
-
-    @property
-    def seal(self) -> Seal | None:
-        """What its folder must be whenever it is started, if somebody accepted it."""
-        return Seal(self.folder, self.digest) if self.digest else None
 
     @property
     def caller_id(self) -> str:
