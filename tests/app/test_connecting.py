@@ -534,6 +534,7 @@ def test_a_file_of_a_project_is_where_the_program_looks_for_it(desk: Desk) -> No
         "claude-code": ".mcp.json",
         "codex": ".codex/config.toml",
         "gemini": ".gemini/settings.json",
+        "zed": ".zed/settings.json",
     }
     for word in WORDS:
         form = find_form(word)

@@ -45,6 +45,29 @@ def test_references_are_said_in_our_words() -> None:
             references.value(text)
 
 
+def test_a_name_behind_a_dollar_is_a_reference_where_the_program_says_so() -> None:
+    folders = {"userHome": "/home/me"}
+    bare = References(variables={"SET": "1"}, folders=folders, bare=True)
+    assert bare.kept("$SET-${SET}-$userHome") == "${SET}-${SET}-/home/me"
+    assert bare.value("/x/$SET") == "/x/1"
+    assert References(variables={"SET": "1"}, folders=folders).kept("$SET") == "$SET"
+
+
+def test_a_command_that_is_a_table_is_read_like_any_other() -> None:
+    table = {"path": "docs", "args": ["--all"], "env": {"A": "b"}}
+    found = read({"command": table, "settings": {}})
+    assert found == read({"command": "docs", "args": ["--all"], "env": {"A": "b"}, "settings": {}})
+    assert found.entry["transport"] == {"type": "stdio", "command": "docs", "args": ["--all"]}
+    assert "no text" in read({"command": {"args": []}}).refused
+
+
+def test_a_file_of_the_user_is_no_projects_in_their_own_folder(tmp_path: Path) -> None:
+    file = tmp_path / ".cursor/mcp.json"
+    file.parent.mkdir()
+    file.touch()
+    assert usual_files({"HOME": str(tmp_path)}, tmp_path) == [ClientFile("Cursor", file)]
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -152,7 +175,7 @@ def test_the_usual_places_are_looked_at(tmp_path: Path) -> None:
     assert usual_files(environ, project) == [
         ClientFile("Claude Code", user / ".claude.json"),
         ClientFile("Codex", user / "codex/config.toml"),
-        ClientFile("VS Code", project / ".vscode/mcp.json"),
+        ClientFile("VS Code", project / ".vscode/mcp.json", project=True),
     ]
     assert named_file(Path("/x/.cursor/mcp.json")).client == "Cursor"
     assert named_file(Path("/x/mcp_config.json")).client == "Windsurf"

@@ -12,7 +12,7 @@ import orjson
 
 from openfang.config.documents import read_document
 from openfang.config.fields import Folders
-from openfang.config.foreign import Around, Foreign, translated
+from openfang.config.foreign import OFF, Around, Foreign, translated
 from openfang.config.home import user_home
 from openfang.config.jsonc import JsonProblem, read_json
 from openfang.config.merge import frozen
@@ -49,12 +49,14 @@ _OF_PROJECT: Final = (
     ("VS Code", ".vscode/settings.json"),
     ("Codex", ".codex/config.toml"),
     ("Gemini CLI", ".gemini/settings.json"),
+    ("Zed", ".zed/settings.json"),
 )
 _FOLDERS: Final = {
     ".cursor": "Cursor",
     ".vscode": "VS Code",
     ".codex": "Codex",
     ".gemini": "Gemini CLI",
+    ".zed": "Zed",
     "zed": "Zed",
 }
 _TABLES: Final = ("mcpServers", "servers", "mcp_servers", "context_servers")
@@ -65,15 +67,18 @@ _MOVED: Final = {
     "CLAUDE_CONFIG_DIR": ".claude.json",
     "XDG_CONFIG_HOME": ".config/",
 }
+# Those that read `$NAME` as a reference, too.
+_BARE: Final = frozenset({"Gemini CLI"})
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A file of another program."""
+    """A file of another program. One of a `project` came with that folder, whoever wrote it."""
 
     client: str
     path: Path
+    project: bool = False
 
 
 def usual_files(environ: Mapping[str, str], folder: Path) -> list[ClientFile]:
@@ -82,9 +87,12 @@ def usual_files(environ: Mapping[str, str], folder: Path) -> list[ClientFile]:
     places = [
         *(ClientFile(client, user / path) for client, path in _OF_USER),
         *(ClientFile(client, _moved(environ, path)) for client, path in _OF_USER),
-        *(ClientFile(client, folder / path) for client, path in _OF_PROJECT),
+        *(ClientFile(client, folder / path, project=True) for client, path in _OF_PROJECT),
     ]
-    found = {file.path.resolve(): file for file in places if file.path.is_file()}
+    found: dict[Path, ClientFile] = {}
+    for file in places:
+        if file.path.is_file():
+            found.setdefault(file.path.resolve(), file)
     return list(found.values())
 
 
@@ -173,7 +181,8 @@ def around(file: ClientFile, environ: Mapping[str, str], folder: Path | None = N
         "pathSeparator": "/",
         "/": "/",
     }
-    references = References(variables=environ, folders=folders)
+    bare = file.client in _BARE
+    references = References(variables=environ, folders=folders, bare=bare)
     return Around(client=file.client, file=file.path, folder=folder, references=references)
 
 
@@ -236,7 +245,7 @@ def _agentos(file: ClientFile, environ: Mapping[str, str]) -> list[Foreign]:
             client=file.client,
             file=file.path,
             entry=_own(server.model_dump(exclude_defaults=True)),
-            notes=() if server.enabled else ("switched off there",),
+            notes=() if server.enabled else (OFF,),
         )
         for server in servers
     ]

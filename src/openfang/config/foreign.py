@@ -21,16 +21,18 @@ _HTTP: Final = {
     "streamable_http": "http",
     "sse": "sse",
 }
+OFF: Final = "switched off there"
 _URLS: Final = ("url", "serverUrl", "httpUrl")
 _APPROVED: Final = ("autoApprove", "alwaysAllow")
+_ALLOWED: Final = ("enabled_tools", "includeTools")
 _READ: Final = frozenset(
     {
         *("type", "transport", "command", "args", "env", "cwd", "headers", "http_headers"),
         *("env_http_headers", "bearer_token_env_var", "env_vars", "tool_timeout_sec"),
-        *("enabled", "disabled", "enabled_tools", *_URLS, *_APPROVED),
+        *("enabled", "disabled", *_ALLOWED, *_URLS, *_APPROVED),
     }
 )
-_SILENT: Final = frozenset({"name", "id", "description", "version", "gallery", "icon"})
+_SILENT: Final = frozenset({"name", "id", "description", "version", "gallery", "icon", "source"})
 _BAD = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME: Final = 64
 _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "pipx", "bunx", "bun", "pnpm", "yarn", "env"})
@@ -110,7 +112,7 @@ def _program(word: str) -> str:
 
 class _Reading:
     def __init__(self, fields: Mapping[str, Any], around: Around) -> None:
-        self.fields = fields
+        self.fields = _flat(fields)
         self.around = around
         self.notes: list[str] = []
 
@@ -122,7 +124,7 @@ class _Reading:
             entry["env"] = env
         if isinstance(seconds := self.fields.get("tool_timeout_sec"), int | float) and seconds > 0:
             entry["timeout_secs"] = seconds
-        if allowed := self._texts("enabled_tools"):
+        if allowed := [tool for key in _ALLOWED for tool in self._texts(key)]:
             entry["allow_tools"] = allowed
         return entry
 
@@ -224,13 +226,22 @@ class _Reading:
 
     def _note_rest(self) -> None:
         if self.fields.get("disabled") is True or self.fields.get("enabled") is False:
-            self.notes.append("switched off there")
+            self.notes.append(OFF)
         if any(self.fields.get(key) for key in _APPROVED):
             self.notes.append("what is approved there is not approved here")
         if self.fields.get("cwd"):
             self.notes.append("left out: cwd")
         for key in sorted(set(self.fields) - _READ - _SILENT):
             self.notes.append(f"left out: {key}")
+
+
+def _flat(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read a command that is a table of its own, as Zed once wrote it, as all others do."""
+    command: object = fields.get("command")
+    if not isinstance(command, dict):
+        return fields
+    table = dict(cast("dict[str, Any]", command))
+    return {**fields, "command": table.pop("path", None), **table}
 
 
 def _exists(path: Path) -> bool:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SECRET = re.compile(r"key|token|secret|pass|pwd|auth|credential", re.IGNORECASE)
 _DEFAULT: Final = ":-"
@@ -26,19 +27,26 @@ class Refused(Exception):  # noqa: N818 - it reads as what it is
 
 @dataclass(slots=True, kw_only=True)
 class References:
-    """What the references of one file stand for. `folders` are names such as `userHome`."""
+    """What the references of one file stand for. `folders` are names such as `userHome`.
+
+    In a file whose references may be `bare`, `$NAME` is one as well.
+    """
 
     variables: Mapping[str, str]
     folders: Mapping[str, str]
+    bare: bool = False
     _taken: list[str] = field(default_factory=list[str])
 
     def kept(self, text: str) -> str:
         """Write the references of a value that we expand ourselves in our way."""
-        return _REFERENCE.sub(lambda found: self._kept(found[1]), text)
+        return _REFERENCE.sub(lambda found: self._kept(found[1]), self._dressed(text))
 
     def value(self, text: str) -> str:
         """Put values in the place of the references: where they stand, nothing is expanded."""
-        return _REFERENCE.sub(lambda found: self._value(found[1]), text)
+        return _REFERENCE.sub(lambda found: self._value(found[1]), self._dressed(text))
+
+    def _dressed(self, text: str) -> str:
+        return _BARE.sub(r"${\1}", text) if self.bare else text
 
     def taken(self) -> list[str]:
         """Say what the entry wants to be set, and forget it."""
