@@ -19,8 +19,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
 
-run: $(VENV)/.run  ## start the daemon on a home inside the checkout (RUN_HOME=.openfang)
-	@OPENFANG_HOME='$(RUN_HOME)' exec $(BIN)/python -m openfang start --init --any-port
+run: $(VENV)/.run  ## `openfang up` on a home inside the checkout, until Ctrl-C (RUN_HOME=.openfang)
+	@OPENFANG_HOME='$(RUN_HOME)' exec $(BIN)/python -m openfang up --foreground --no-import --no-connect
 
 setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 

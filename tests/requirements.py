@@ -630,7 +630,6 @@ REQUIREMENTS = (
         "effects with enhanced audit; `high`: annotations may lower. What is imported "
         "waits as C2.1 says; a yes to `openfang up` or `--yes` accepts the rest, a server"
         " with a CRITICAL tool only `openfang servers enable NAME`.",
-        open="`openfang up`, and `--yes` that accepts all but CRITICAL",
     ),
     Requirement(
         "C12.1",
@@ -787,8 +786,6 @@ REQUIREMENTS = (
     Requirement(
         "C19.1",
         "`openfang up` from nothing to a governed call in under 60 s.",
-        open="`openfang up`",
-        later=True,
     ),
     Requirement(
         "C19.2",

@@ -142,7 +142,7 @@ def same(told: Any, answered: Any) -> bool:
     "name",
     [
         *("mcp.md", "http.md", "agents.md", "usage.md", "a2a.md", "openai.md", "schedules.md"),
-        *("operations.md", "backup.md", "policy.md", "approvals.md"),
+        *("operations.md", "backup.md", "policy.md", "approvals.md", "start.md"),
     ],
 )
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.requirement("C12.1", "C18.1")
 # These ask no daemon for anything: they belong to who may write to the home, and say why.
 WITHOUT_A_KEY = {
     "init": "makes the first key",
+    "up": "makes the first key; what it asks of a daemon, tests/cli/test_up.py asks without one",
     "start": "is the daemon",
     "stop": "a signal to a process of one's own",
     "mcp": "acts as local-mcp, by the private socket of the home; never an administrator",

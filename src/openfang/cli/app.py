@@ -19,13 +19,14 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 refused, 4 the tool failed, 5 w
 """
 # How the list of all commands is divided, for somebody who reads it for the first time.
 _CHAPTERS = {
-    "First steps": ("init", "start", "status", "stop", "demo", "doctor"),
+    "First steps": ("up", "init", "start", "status", "stop", "demo", "doctor"),
     "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
     "Servers and clients": ("servers", "ext", "skills", "import", "secrets", "connect", "mcp"),
     "The node": ("config", "keys", "nodes", "backup", "restore", "completion"),
 }
 _COMMANDS = {
+    "up": ("up:up", "From nothing to a governed call: home, daemon, servers, clients, demo."),
     "init": ("init:init", "Make the home: configuration, database, first key."),
     "start": ("start:start", "Serve the home over HTTP, here or in the background."),
     "stop": ("stop:stop", "End the daemon, once its calls have ended."),

@@ -12,10 +12,10 @@ from typing import Any
 from openfang.app.connect.connecting import Planned
 from openfang.app.connect.connections import require_writable
 from openfang.app.connect.difference import difference
-from openfang.cli.output import clean, is_terminal, note, paint, print_json, say
+from openfang.cli.manner import Manner
+from openfang.cli.output import clean, note, paint, print_json, say
 
 _COLOURS = {"+": "green", "-": "red", "@": "dim"}
-_YES = frozenset({"y", "yes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,21 +48,29 @@ class Change:
 
 def settle(change: Change, *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Show it, ask whether it is wanted where somebody can be asked, make it, and say so."""
-    if not as_json:
+    body = settled(change, Manner(yes=yes, as_json=as_json), dry_run=dry_run)
+    if as_json:
+        print_json(body)
+
+
+def settled(change: Change, manner: Manner, *, dry_run: bool = False) -> dict[str, Any]:
+    """Do the same, and give it as JSON; to a program nothing is said meanwhile."""
+    if not manner.as_json:
         _show(change)
-    asks = not (yes or as_json) and sys.stdin.isatty() and is_terminal(sys.stdout)
     done = None
-    if change.acts and not dry_run and (yes or asks):
+    if change.acts and not dry_run and (manner.yes or manner.asks):
         if change.planned.changes:
             require_writable(change.planned.seen.held)
-        done = change.make() if yes or _agreed(change.planned) else None
-    if as_json:
-        print_json(_body(change, done))
+        done = change.make() if manner.agrees(_question(change.planned)) else None
+    if manner.as_json:
+        pass
     elif done is None and change.acts:
-        again = "" if asks and not dry_run else f" Do it: {shlex.join(change.command)} --yes"
+        asked = manner.asks and not dry_run
+        again = "" if asked else f" Do it: {shlex.join(change.command)} --yes"
         note(f"Nothing was changed.{again}")
     else:
         _tell(change, done)
+    return _body(change, done)
 
 
 def _show(change: Change) -> None:
@@ -73,14 +81,9 @@ def _show(change: Change) -> None:
         note(clean(text))
 
 
-def _agreed(planned: Planned) -> bool:
+def _question(planned: Planned) -> str:
     act = "Remove the file" if planned.after is None else "Write this"
-    try:
-        answer = input(f"{act if planned.changes else 'Go on'}? [y/N] ")
-    except EOFError:
-        say()
-        return False
-    return answer.strip().lower() in _YES
+    return f"{act if planned.changes else 'Go on'}?"
 
 
 def _tell(change: Change, done: Done | None) -> None:

@@ -134,8 +134,14 @@ def connect(
     form = find_form(client)
     _check(wish, undo=undo)
     ground = _ground(form, wish)
+    _require(wish, ground.home, ground.config)
     change = _leaving(ground) if undo else _joining(ground)
     settle(change, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+def joining(form: Form, wish: Wish) -> Change:
+    """Plan to wire a client; whether there is what is wished for is not asked."""
+    return _joining(_ground(form, wish))
 
 
 def _check(wish: Wish, *, undo: bool) -> None:
@@ -155,7 +161,6 @@ def _ground(form: Form, wish: Wish) -> _Ground:
     if not home.exists:
         raise HomeError(f"There is no home at {home.path}.", way_out="openfang init")
     config = load(home.path, os.environ)
-    _require(wish, home, config)
     target = find_target(form, os.environ, Path.cwd(), name=wish.name, project=wish.project)
     connections = Connections(home.path)
     seen = see(target, connections, own_places(home.path, config), os.environ)

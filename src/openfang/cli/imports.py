@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from openfang.config.foreign import Foreign
     from openfang.core.session import Session
 
-_NOT_WRITTEN = "not written"
+NOT_WRITTEN = "not written"
 
 
 def import_servers(
@@ -40,15 +40,15 @@ def import_servers(
     Args:
         file: Such as claude_desktop_config.json, .cursor/mcp.json or ~/.codex/config.toml.
     """
-    files = [named_file(Path(file))] if file else _usual()
-    found, unreadable = _read(files, named=file is not None)
+    files = [named_file(Path(file))] if file else usual_files(os.environ, Path.cwd())
+    found, unreadable = read_files(files, named=file is not None)
     if file and unreadable:
         raise ConfigError(unreadable[0], way_out="name the file of another program's servers")
 
     async def work(session: Session) -> list[Planned]:
         configured = (await session.servers())["configured"]
-        planned = plan(found, configured, _own_places(), await session.secrets())
-        return [await _taken_over(session, one) for one in planned] if yes else planned
+        planned = plan(found, configured, our_places(), await session.secrets())
+        return [await taken_over(session, one) for one in planned] if yes else planned
 
     planned = on_home(work) if found else []
     if as_json:
@@ -57,26 +57,22 @@ def import_servers(
         )
     else:
         _show(planned, unreadable, file=file, done=yes)
-    failed = any(one.skipped.startswith(_NOT_WRITTEN) for one in planned)
+    failed = any(one.skipped.startswith(NOT_WRITTEN) for one in planned)
     return ERROR if failed or (unreadable and not found) else 0
 
 
-async def _taken_over(session: Session, one: Planned) -> Planned:
+async def taken_over(session: Session, one: Planned) -> Planned:
     """Write one down; what is wrong with it keeps no other out."""
     if one.skipped:
         return one
     try:
         await session.add_server(one.entry)
     except (ConfigError, Conflict, Rejected) as error:
-        return replace(one, skipped=f"{_NOT_WRITTEN}: {error.message}")
+        return replace(one, skipped=f"{NOT_WRITTEN}: {error.message}")
     return one
 
 
-def _usual() -> list[ClientFile]:
-    return usual_files(os.environ, Path.cwd())
-
-
-def _read(files: list[ClientFile], *, named: bool) -> tuple[list[Foreign], list[str]]:
+def read_files(files: list[ClientFile], *, named: bool = False) -> tuple[list[Foreign], list[str]]:
     """Read what can be read; a file that cannot be is told of, and the others go on."""
     found: list[Foreign] = []
     unreadable: list[str] = []
@@ -88,7 +84,7 @@ def _read(files: list[ClientFile], *, named: bool) -> tuple[list[Foreign], list[
     return found, unreadable
 
 
-def _own_places() -> frozenset[str]:
+def our_places() -> frozenset[str]:
     """Where this node is reached: an entry that leads there would lead back to us."""
     home = find_home(os.environ)
     return own_places(home, load(home, os.environ))

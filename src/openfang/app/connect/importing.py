@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from openfang.app.daemon.discovery import Daemon, claimed
 from openfang.app.servers.entries import allowed_by, problem_of
 from openfang.app.servers.sealing import looks_secret, made_for, referred_by, seal
-from openfang.config.foreign import valid_name
+from openfang.config.foreign import OFF, valid_name
 from openfang.config.references import wanting
 from openfang.config.show import HIDDEN, without_credentials, without_secrets
 from openfang.safety.urls import AddressRefused, check_address, parse_target
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 IN_SIGHT: Final = "its command or address holds a secret, which stays there: use env or headers"
 _REDACTED: Final = "[redacted:"
 _ALLOW: Final = "allow_private"
-_THERE: Final = "it is there already"
-_OURSELVES: Final = "it starts openfang itself"
+THERE: Final = "it is there already"
+OURSELVES: Final = "it starts openfang itself"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -34,7 +34,8 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 class Planned:
     """One server of another program. `skipped` says why it is not taken; else it would be added.
 
-    The entry may hold secrets, so it is not shown.
+    One that is skipped because another is the same names that one. The entry may hold secrets, so
+    it is not shown.
     """
 
     name: str
@@ -43,6 +44,23 @@ class Planned:
     notes: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     skipped: str = ""
+    same_as: str = ""
+
+    @property
+    def plain_secrets(self) -> int:
+        """Count the secrets that stand in the other program's file as they are."""
+        entry = self.foreign.entry
+        return len(seal({"name": self.name, **entry}).secrets) if entry else 0
+
+    @property
+    def off(self) -> bool:
+        """Whether its owner has switched it off where it stands."""
+        return OFF in self.foreign.notes
+
+    @property
+    def in_sight(self) -> bool:
+        """Whether a secret stands in its command or address, where it stays."""
+        return holds_secret(self.foreign.entry.get("transport", {}))
 
     def body(self) -> dict[str, Any]:
         """Say it as JSON, without any secret."""
@@ -102,11 +120,14 @@ class _Planning:
 
     def decided(self, foreign: Foreign) -> Planned:
         name = valid_name(foreign.name)
-        if reason := _reason(foreign, self.own) or self._seen(foreign):
+        if reason := _reason(foreign, self.own):
             return Planned(name=name, foreign=foreign, skipped=reason)
+        if same := self._seen(foreign):
+            reason = f"it is the same as {same}"
+            return Planned(name=name, foreign=foreign, skipped=reason, same_as=same)
         if there := self._there(name, foreign):
             self.seen.append((there, foreign))
-            return Planned(name=there, foreign=foreign, skipped=_THERE)
+            return Planned(name=there, foreign=foreign, skipped=THERE)
         one = self._planned(_free(name, self.names), foreign)
         if not one.skipped:
             self.names.add(one.name)
@@ -132,10 +153,8 @@ class _Planning:
         return next((one for one in fitting if numbered.fullmatch(one)), "")
 
     def _seen(self, foreign: Foreign) -> str:
-        """Whether one that was decided on before reaches the same with the same credentials."""
-        same = (name for name, other in self.seen if _covers(other, foreign))
-        name = next(same, "")
-        return f"it is the same as {name}" if name else ""
+        """Find one that was decided on before and reaches the same with the same credentials."""
+        return next((name for name, other in self.seen if _covers(other, foreign)), "")
 
 
 def _covers(one: Foreign, other: Foreign) -> bool:
@@ -210,7 +229,7 @@ def own_places(home: Path, config: Config) -> frozenset[str]:
 def _reason(foreign: Foreign, own: frozenset[str]) -> str:
     if foreign.refused:
         return foreign.refused
-    return _OURSELVES if leads_to_us(foreign, own) else ""
+    return OURSELVES if leads_to_us(foreign, own) else ""
 
 
 def _free(name: str, taken: set[str]) -> str:

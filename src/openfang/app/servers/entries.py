@@ -55,6 +55,14 @@ def _problem_of_address(url: str) -> str:
     return ""
 
 
+def server_of(entry: Mapping[str, Any]) -> McpServer:
+    """Read an entry as a start would; one that it would refuse is refused."""
+    found = validated(McpServer, frozen(dict(entry)), _nowhere, _NO_FOLDERS)
+    if isinstance(found, McpServer):
+        return found
+    raise ConfigError(f"{found[0].key}: {found[0].message}.", way_out="openfang servers add --help")
+
+
 def check_entry(entry: Mapping[str, Any]) -> None:
     """Refuse an entry that no start would accept."""
     if problem := problem_of(entry):

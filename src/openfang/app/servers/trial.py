@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from openfang.core.tools import Tool
+    from openfang.registry.rules import Rules
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.oauth.sign_in import SignIns
     from openfang.sources.mcp.spec import ServerSpec
@@ -48,7 +49,7 @@ class _Stranger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of it. `problem` is empty when all went well."""
+    """What came of it. `problem` is empty when all went well; `offered` are the tools."""
 
     seconds: float = 0.0
     protocol_version: str = ""
@@ -78,7 +79,13 @@ class Trial:
         }
 
 
-async def try_out(spec: ServerSpec, sign_ins: SignIns | None = None) -> Trial:
+async def try_out(
+    spec: ServerSpec,
+    sign_ins: SignIns | None = None,
+    *,
+    rules: Rules = DEFAULT_RULES,
+    seconds: float = _SECONDS,
+) -> Trial:
     """Connect, list the tools and ask whether it is still there; whatever is wrong is told."""
     said: deque[str] = deque(maxlen=_LAST_LINES)
     reach = Reach(
@@ -88,21 +95,21 @@ async def try_out(spec: ServerSpec, sign_ins: SignIns | None = None) -> Trial:
     )
     began = anyio.current_time()
     try:
-        with anyio.fail_after(_SECONDS):
+        with anyio.fail_after(seconds):
             async with reach(spec, _Stranger()) as connection:
-                return await _looked(spec, connection, began)
+                return await _looked(spec, connection, rules, began)
     except (Lost, RpcError, OpenFangError, OSError, TimeoutError) as error:
         return Trial(
             seconds=anyio.current_time() - began,
-            problem=_problem(error),
+            problem=_problem(error, seconds),
             way_out=_way_out(spec, error, complained=bool(said)),
             stderr=tuple(dict.fromkeys(said)),  # it may have been started more than once
         )
 
 
-async def _looked(spec: ServerSpec, connection: Connection, began: float) -> Trial:
+async def _looked(spec: ServerSpec, connection: Connection, rules: Rules, began: float) -> Trial:
     rejected: dict[str, str] = {}
-    tools = tools_of(spec, await connection.tools(), DEFAULT_RULES, rejected)
+    tools = tools_of(spec, await connection.tools(), rules, rejected)
     await connection.ping()
     return Trial(
         seconds=anyio.current_time() - began,
@@ -122,9 +129,9 @@ def _offer(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _problem(error: Exception) -> str:
+def _problem(error: Exception, seconds: float) -> str:
     if isinstance(error, TimeoutError):
-        return f"It did not answer within {_SECONDS:g} s."
+        return f"It did not answer within {seconds:g} s."
     return str(error) or type(error).__name__
 
 
