@@ -99,6 +99,8 @@ def take_over(manner: Manner) -> Taken:
             found = on_home(lambda session: _all_taken(session, found, count))
         if not manner.as_json:
             _tell(found)
+    elif wanted and manner.asks:
+        note("Nothing was taken over.")
     elif wanted and not manner.as_json:
         note_command("Nothing was taken over. Do it", "openfang up --yes")
     return Taken(found=found, unreadable=unreadable)
@@ -214,7 +216,7 @@ def _show(found: Sequence[Found], unreadable: Sequence[str]) -> None:
     else:
         note("No MCP servers of other programs were found.")
     for problem in unreadable:
-        note(f"not read: {clean(problem)}")
+        note(f"not read: {problem} (mend it in its own program; the others are read)")
     for one in others:
         if remarks := _remarks(one):
             note(f"{one.planned.name}: {'; '.join(remarks)}")
