@@ -351,6 +351,35 @@ def test_ctrl_c_leaves_everything_whole_and_the_next_run_goes_on(person: Person)
     assert (body["daemon"]["started"], len(body["demo"])) == (False, 3)
 
 
+def test_who_stops_it_while_servers_are_taken_over_finds_them_whole(person: Person) -> None:
+    assert person.up("--no-import", "--no-connect", "--no-demo").code == 0
+    terminal = Terminal(person, "up", "--yes", "--no-connect", "--no-demo")
+    deadline = time.monotonic() + SECONDS
+    while len(person.servers()) < 3:
+        assert time.monotonic() < deadline
+    terminal.answer("\x03")
+    assert terminal.end() in {0, 130}
+    assert person.cli("config", "check").code == 0
+    begun = {name for name, one in person.servers().items() if one["enabled"]}
+    assert person.up("--yes", "--no-connect", "--no-demo").code == 0
+    found = person.servers()
+    assert set(found) == ACCEPTED | WAITING
+    accepted = {name for name, one in found.items() if one["enabled"]}
+    assert begun <= accepted <= ACCEPTED
+    assert len(ACCEPTED - accepted) <= 1, "only the one at which it was stopped may wait"
+
+
+@pytest.mark.requirement("C18.3", "C11.4")
+def test_a_stored_secret_reaches_no_server_by_a_yes_to_all(person: Person) -> None:
+    person.up("--no-import", "--no-connect", "--no-demo")
+    person.cli("secrets", "set", "SEARCH_KEY", stdin="of-the-owner-123\n")
+    body = person.up("--yes", "--no-connect", "--no-demo", "--json").json
+    (search,) = [one for one in body["servers"] if one["name"] == "search"]
+    assert (search["reachable"], search["taken"], search["accepted"]) == (None, True, False)
+    assert search["waits"] == "it would be given the stored secret SEARCH_KEY"
+    assert not (person.cli.home / "servers" / "search").exists(), "it was started"
+
+
 def test_what_is_wrong_with_one_file_keeps_no_other_out(person: Person) -> None:
     person.files["cursor"].write_text('{"mcpServers": {')
     ran = person.up("--yes", "--no-demo")

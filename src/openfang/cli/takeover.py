@@ -140,7 +140,7 @@ def _looked_at(found: Sequence[Found], may: Callable[[Found], bool]) -> list[Fou
     entries = [
         one.planned.entry
         for one in found
-        if one.wanted and one.sight is UNSEEN and not one.planned.off and may(one)
+        if one.wanted and one.sight is UNSEEN and not _apart(one.planned) and may(one)
     ]
     if not entries:
         return list(found)
@@ -152,6 +152,14 @@ def _looked_at(found: Sequence[Found], may: Callable[[Found], bool]) -> list[Fou
         replace(one, sight=sights.get(one.planned.name, one.sight)) if one.wanted else one
         for one in found
     ]
+
+
+def _apart(planned: Planned) -> str:
+    """Say why a server is neither started nor accepted by a yes to all of them, if so."""
+    if planned.off:
+        return "its owner has switched it off there"
+    which = ", ".join(planned.gets)
+    return f"it would be given the stored secret {which}" if which else ""
 
 
 async def _all_taken(
@@ -180,8 +188,8 @@ async def _taken(session: Session, one: Found) -> Found:
 
 def _reason(one: Found) -> str:
     """Say why a server is not accepted, if it is not."""
-    if one.planned.off:
-        return "its owner has switched it off there"
+    if why := _apart(one.planned):
+        return why
     if one.sight.critical:
         return _grave(one.sight.critical)
     return "" if one.sight.reachable else "it was not reached, so nobody knows what it offers"

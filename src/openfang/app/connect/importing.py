@@ -34,8 +34,8 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 class Planned:
     """One server of another program. `skipped` says why it is not taken; else it would be added.
 
-    One that is skipped because another is the same names that one. The entry may hold secrets, so
-    it is not shown.
+    One that is skipped because another is the same names that one; `gets` are the stored secrets
+    that it refers to. The entry may hold secrets, so it is not shown.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Planned:
     secrets: tuple[str, ...] = ()
     skipped: str = ""
     same_as: str = ""
+    gets: tuple[str, ...] = ()
 
     @property
     def plain_secrets(self) -> int:
@@ -195,7 +196,14 @@ def _accepted(
     if _is_private(str(foreign.entry["transport"].get("url", ""))):
         notes.append(f"its address is private: set {_ALLOW} = true in its entry")
     secrets = tuple(sorted(seal(entry).secrets))
-    return Planned(name=name, foreign=foreign, entry=entry, notes=tuple(notes), secrets=secrets)
+    return Planned(
+        name=name,
+        foreign=foreign,
+        entry=entry,
+        notes=tuple(notes),
+        secrets=secrets,
+        gets=tuple(sorted(given)),
+    )
 
 
 def _gets(secret: str, users: tuple[str, ...]) -> str:
