@@ -13,6 +13,7 @@ import socket
 import stat
 import subprocess
 import termios
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.requirement("C12.1")
 
 ANYWHERE = ("--listen", "127.0.0.1:0")
 SECONDS = 30
+A_MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,10 +511,14 @@ def test_make_run_makes_a_home_and_prints_commands_that_work(tmp_path: Path) -> 
     root = Path(__file__).parents[2]
     command = ["make", "--no-print-directory", "--old-file=.venv/.run", f"RUN_HOME={home}", "run"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    begun = time.monotonic()
     with subprocess.Popen(
         command, cwd=root, env=environment, stdout=subprocess.PIPE, start_new_session=True
     ) as process:
         assert process.stdout
+        for verdict in ("ALLOWED", "DENIED", "ASKS"):
+            _until(process.stdout, verdict)
+        assert time.monotonic() - begun < A_MINUTE
         _until(process.stdout, "Try,")
         commands = ""
         for line in process.stdout:
