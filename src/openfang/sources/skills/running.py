@@ -95,7 +95,7 @@ class Runner:
 
     async def _environment(self, admitted: Admitted) -> dict[str, str]:
         """Nothing of ours: a search path, its folders, its settings, and the chain of calls."""
-        spec, chain = self.spec, admitted.call.chain.deeper(admitted.tool.id)
+        spec, chain = self.spec, admitted.call.chain.onward(admitted.tool.id)
         home, tmp = str(spec.own / "home"), str(spec.own / "tmp")
         return {
             **await self.variables(),
