@@ -63,7 +63,12 @@ def recent(
         found = database.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
         end = found[-1][1]
-    return Recent([_shown(AuditEvent.of(row)) for row in found], end)  # type: ignore[arg-type]
+    return Recent(shown(found), end)
+
+
+def shown(found: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Show rows of `FROM_LOG`."""
+    return [_shown(AuditEvent.of(row)) for row in found]  # type: ignore[arg-type]
 
 
 def _shown(event: AuditEvent) -> dict[str, Any]:
@@ -84,7 +89,7 @@ def _named(names: Sequence[str], column: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in zip(names, values, strict=False) if value is not None}
 
 
-def _readable(column: str, value: str, otherwise: str) -> str:
+def readable(column: str, value: str, otherwise: str) -> str:
     """Let nothing that somebody wrote into the file keep the rest from being read."""
     readable = f"typeof({column}) = 'text' AND json_valid({column})"
     return f"CASE WHEN {readable} THEN {value} ELSE {otherwise} END"
@@ -93,16 +98,16 @@ def _readable(column: str, value: str, otherwise: str) -> str:
 def _taken(column: str, names: Sequence[str]) -> str:
     paths = ", ".join(f"'$.{name}'" for name in names)
     values = f"""'{{"values":' || json_extract({column}, {paths}) || '}}'"""
-    return _readable(column, values, "'{}'")
+    return readable(column, values, "'{}'")
 
 
 _END = "SELECT MAX(seq) FROM (SELECT seq FROM audit WHERE seq > ? ORDER BY seq LIMIT ?)"
-_FROM = (
+FROM_LOG = (
     "SELECT node, seq, at, event, level, call_id, task_id, "  # noqa: S608 - constants
     f"{_taken('payload', _OF_PAYLOAD)}, {_taken('context', _OF_CONTEXT)}, x'' "
     "FROM audit WHERE seq > ? AND seq <= ?"
 )
-_CALLER = _readable("context", "json_extract(context, '$.caller')", "NULL")
-_SHOWN = f"{_FROM} ORDER BY seq"
+CALLER = readable("context", "json_extract(context, '$.caller')", "NULL")
+_SHOWN = f"{FROM_LOG} ORDER BY seq"
 _KIND = "event IN (SELECT value FROM json_each(?))"
-_SHOWN_TO_ONE = f"{_FROM} AND ({_CALLER} = ? OR {_KIND}) ORDER BY seq"
+_SHOWN_TO_ONE = f"{FROM_LOG} AND ({CALLER} = ? OR {_KIND}) ORDER BY seq"

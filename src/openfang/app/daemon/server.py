@@ -32,6 +32,7 @@ from openfang.edges.mcp.handler import Handler
 from openfang.edges.mcp.http import McpEdge
 from openfang.edges.mcp.sessions import Sessions
 from openfang.edges.openai.edge import OpenAiEdge
+from openfang.edges.web.edge import WebEdge
 from openfang.storage.log import last_checkpoint
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.audit.broker import Broker
     from openfang.config.models import Config
+    from openfang.edges.web.ports import Watch
     from openfang.policy.approvals import Approvals
 
 # Streams may take a quarter of all connections, calls that wait for a person another one.
@@ -118,13 +120,24 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(watch_telemetry, parts, telemetry),
     )
     return Served(
-        app=Api(node, mounts=(mcp, a2a, openai)),
+        app=Api(
+            node,
+            mounts=(mcp, a2a, openai),
+            pages=WebEdge(partial(_watch, parts), parts.clock.time_ns),
+        ),
         handler=handler,
         offers=offers,
         reloader=reloader,
         telemetry=telemetry,
         watches=watches,
     )
+
+
+def _watch(parts: Parts) -> Watch:
+    """Make what the page watches by, when the first page is asked for."""
+    from openfang.app.web.watching import HomeWatch  # noqa: PLC0415 - nobody may ever look
+
+    return HomeWatch(parts)
 
 
 def _health(stop: anyio.Event) -> dict[str, str]:

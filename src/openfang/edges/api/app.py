@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from openfang.core.trace import Chain
     from openfang.edges.api.endpoint import Endpoint
     from openfang.edges.api.exchange import Headers, Receive, Scope, Send
-    from openfang.edges.api.mount import Mount
+    from openfang.edges.api.mount import Mount, Pages
     from openfang.edges.api.node import Node
 
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
@@ -54,9 +54,12 @@ _STREAMED = 200
 class Api:
     """Answers requests for one node."""
 
-    def __init__(self, node: Node, mounts: Sequence[Mount] = ()) -> None:
+    def __init__(
+        self, node: Node, mounts: Sequence[Mount] = (), pages: Pages | None = None
+    ) -> None:
         self.node = node
         self.mounts = mounts
+        self.pages = pages
         self._routes = [(pattern_of(endpoint.path), endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,13 +81,15 @@ class Api:
     def _problem(self, error: OpenFangError, scope: Scope, mount: Mount | None) -> Answer:
         """Answer with what is wrong; whom a token would help is told where to get one."""
         told = problem(error) if mount is None else mount.fault(error)
+        if mount is not None and mount is self.pages:
+            return told  # a person signs in, and has no use for a token
         helps = challenge(self.node.authority(), error, scope)
         return replace(told, headers=helps) if helps else told
 
     async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
         """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
         headers = self._checked(scope)
-        if (mount := self._mounted(scope, served)) is not None:
+        if (mount := self._mounted(scope, served, headers)) is not None:
             await self._serve_mount(mount, scope, receive, served, headers)
             return
         endpoint, path = self._find(scope)
@@ -112,20 +117,27 @@ class Api:
         )
         await self._answer(endpoint, asked, scope, receive, served)
 
-    def _mounted(self, scope: Scope, served: _Served) -> Mount | None:
+    def _mounted(self, scope: Scope, served: _Served, headers: Headers) -> Mount | None:
         """Find the edge whose path it is, and note what is there."""
         path: str = scope["raw_path"].decode("ascii")
         for mount in self.mounts:
             if route := mount.route(path):
                 served.route, served.mount = route, mount
                 return mount
+        if self.pages is not None and (route := self.pages.asked(path, headers)):
+            served.route, served.mount = route, self.pages
+            return self.pages
         return None
+
+    def _secret(self, mount: Mount, headers: Headers) -> str | None:
+        pages = self.pages
+        return secret_of(headers) if pages is None or mount is not pages else pages.secret(headers)
 
     async def _serve_mount(
         self, mount: Mount, scope: Scope, receive: Receive, served: _Served, headers: Headers
     ) -> None:
         """Hand a request on, once it is known who sent it and it is here."""
-        secret = secret_of(headers)
+        secret = self._secret(mount, headers)
         if mount.public(served.route, signed=secret is not None):
             self.node.charge_address(_address(scope), "health")
             caller, body = self.node.anybody() or NOBODY, b""
@@ -153,6 +165,7 @@ class Api:
             begin=served.begin,
             left=partial(self._left, caller, scope),
             still=partial(self._still, caller, secret, mount.edge),
+            enter=partial(self._sign_in, _address(scope), edge=mount.edge),
         )
         await mount.serve(came)
 

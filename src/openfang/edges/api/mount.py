@@ -9,7 +9,7 @@ from openfang.core.values import value
 from openfang.edges.api.exchange import send_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from openfang.core.errors import OpenFangError, Rejected
     from openfang.core.trace import Chain
@@ -27,6 +27,7 @@ class Came:
 
     `raw` are the headers as they came, of which `headers` has each name once. `begin` notes that an
     answer is on its way, and gives what sends it; `left` says what is left of the caller's rate.
+    `enter` finds who holds a key that was not in the headers, or refuses on record.
     """
 
     node: Node
@@ -42,6 +43,7 @@ class Came:
     begin: Callable[[int], Send]
     left: Callable[[], tuple[tuple[bytes, bytes], ...]]
     still: Callable[[], bool]
+    enter: Callable[[str], Awaitable[Caller]]
 
     async def answer(self, answer: Answer) -> None:
         """Answer with a whole."""
@@ -72,4 +74,16 @@ class Mount(Protocol):
 
     async def serve(self, came: Came) -> None:
         """Answer one request."""
+        ...
+
+
+class Pages(Mount, Protocol):
+    """The edge for people with a browser, which names its holder by a cookie and not by a key."""
+
+    def asked(self, path: str, headers: Headers) -> str:
+        """Name the page that a browser asks for; nothing to whoever is no browser."""
+        ...
+
+    def secret(self, headers: Headers) -> str | None:
+        """Return the key that the browser signed in with, if it did."""
         ...

@@ -1,0 +1,1 @@
+"""What the web page is handed: calls and figures as the log has them."""

@@ -1,0 +1,107 @@
+"""What the page shows of calls, read in threads: the log may be long, and others want the loop."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import anyio
+from anyio import to_thread
+
+from openfang.app.web.figures import Tallies
+from openfang.app.web.folding import flat, fold
+from openfang.core.calls import Role
+from openfang.core.errors import NotFound
+from openfang.core.events import AuditEvent
+from openfang.core.watching import CallFilter, CallPage, CallStory
+from openfang.storage.calls import (
+    call_records,
+    chain_records,
+    newest_record,
+    records_after,
+    records_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from openfang.app.parts import Parts
+    from openfang.core.calls import Caller
+    from openfang.core.watching import Figures, SeenCall
+
+T = TypeVar("T")
+_WATCHERS: Final = (Role.AUDITOR, Role.ADMIN)
+_AT_ONCE: Final = 2_000
+
+
+class HomeWatch:
+    """The calls of one home."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._tallies = Tallies(self._path)
+        self._counting = anyio.Lock()
+
+    @property
+    def _path(self) -> Path:
+        return self._parts.database.path
+
+    async def calls(self, caller: Caller, wanted: CallFilter) -> CallPage:
+        """Find calls, the newest first."""
+        records, older = await self._aside(call_records, self._path, wanted, _whose(caller))
+        found = [
+            one for one in fold(records) if not wanted.verdict or one.verdict == wanted.verdict
+        ]
+        return CallPage(calls=found, older=older)
+
+    async def call(self, caller: Caller, call_id: str) -> CallStory:
+        """Tell all of one call; another's does not exist."""
+        whose = _whose(caller)
+        events = await self._aside(_events_of, self._path, call_id)
+        found = fold(map(flat, events))
+        if not found or (whose is not None and found[0].caller != whose):
+            raise NotFound(f"No call {call_id[:100]} is in the log.", way_out="look in Calls")
+        near = (events[0].audit_id, events[-1].audit_id)
+        chain = await self._aside(_chain_of, self._path, found[0].trace, near)
+        mine = [one for one in chain if whose is None or one.caller == whose]
+        return CallStory(call=found[0], records=events, chain=mine)
+
+    async def newer(self, caller: Caller, after: int) -> tuple[Sequence[SeenCall], int]:
+        """Find the calls of which something was written since, and say up to which record."""
+        newest = await self._aside(newest_record, self._path)
+        if newest <= after:
+            return (), newest
+        first = max(after, newest - _AT_ONCE)
+        records = await self._aside(records_after, self._path, first, _AT_ONCE)
+        whose = _whose(caller)
+        calls = [one for one in fold(records) if whose is None or one.caller == whose]
+        return calls, max(newest, records[-1]["audit_id"] if records else newest)
+
+    async def figures(self, caller: Caller, minutes: int) -> Figures:
+        """Add up what happened in the last minutes."""
+        async with self._counting:
+            await to_thread.run_sync(self._tallies.read_on, limiter=self._parts.readers)
+        return self._tallies.figures(_whose(caller), minutes, self._parts.clock.time_ns())
+
+    async def _aside(self, look: Callable[..., T], *arguments: object) -> T:
+        return await to_thread.run_sync(
+            partial(look, *arguments), abandon_on_cancel=True, limiter=self._parts.readers
+        )
+
+
+def _whose(caller: Caller) -> str | None:
+    """Whose calls somebody may see: everybody's, or their own."""
+    return None if caller.role in _WATCHERS else caller.id
+
+
+def _events_of(path: Path, call_id: str) -> list[AuditEvent]:
+    return [AuditEvent.of(row) for row in records_of(path, call_id)]
+
+
+def _chain_of(path: Path, trace: str, near: tuple[int, int]) -> list[SeenCall]:
+    if not trace:
+        return []
+    events = [AuditEvent.of(row) for row in chain_records(path, trace, near)]
+    found = fold(flat(one) for one in events if one.context.get("trace") == trace)
+    return sorted(found, key=lambda one: one.at)

@@ -1,0 +1,1 @@
+"""The web page: what a person sees of the node in a browser. Nothing here is loaded before that."""

@@ -1,0 +1,106 @@
+"""The web page as an edge of the node: who asks with a browser, and for what.
+
+It is light: what makes pages is imported, and its templates are read, when the first is asked for.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import anyio
+from anyio import to_thread
+
+from openfang.core.bodies import status_of
+from openfang.core.errors import Unauthenticated
+from openfang.edges.api.exchange import Answer
+from openfang.edges.web.addresses import LOGIN, PUBLIC, STATIC, place_of
+from openfang.edges.web.cookies import read_cookies, session_cookie
+from openfang.edges.web.headers import HTML, PROTECTED
+from openfang.edges.web.signed import SignedIn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openfang.core.errors import OpenFangError, Rejected
+    from openfang.edges.api.exchange import Headers
+    from openfang.edges.api.mount import Came
+    from openfang.edges.web.ports import Watch
+    from openfang.edges.web.site import Site
+
+_PAGE: Final = b"text/html"
+_SEE_OTHER: Final = 303
+
+
+class WebEdge:
+    """Serves pages to browsers."""
+
+    edge: ClassVar[str] = "web"
+
+    def __init__(self, watch: Callable[[], Watch], now: Callable[[], int]) -> None:
+        self._watch = watch
+        self.signed = SignedIn(now)
+        self._site: Site | None = None
+        self._opening = anyio.Lock()
+
+    def asked(self, path: str, headers: Headers) -> str:
+        """Name the page that a browser asks for; a program, which has a key, finds none here."""
+        if b"authorization" in headers or b"x-api-key" in headers:
+            return ""
+        route = self.route(path)
+        if route == STATIC or _PAGE in headers.get(b"accept", b""):
+            return route
+        return route if session_cookie(headers) in read_cookies(headers) else ""
+
+    def route(self, path: str) -> str:
+        """Name what is at this path; nothing if that is not ours."""
+        return place_of(path)[0]
+
+    def secret(self, headers: Headers) -> str | None:
+        """Return the key that the browser signed in with, if it did."""
+        name = read_cookies(headers).get(session_cookie(headers))
+        return self.signed.secret(name) if name else None
+
+    def public(self, route: str, *, signed: bool) -> bool:
+        """Whoever is not signed in is shown where to do so, whatever is asked for."""
+        return route in PUBLIC or not signed
+
+    async def refuse(self, route: str, error: Rejected, headers: Headers, query: bytes) -> Answer:
+        """Say it on a page."""
+        del route, headers, query
+        return self.fault(error)
+
+    def fault(self, error: OpenFangError) -> Answer:
+        """Say on a page why a request ends here; who is not known any more signs in again."""
+        if isinstance(error, Unauthenticated):
+            where = (b"location", LOGIN.encode())
+            return Answer(body=b"", status=_SEE_OTHER, content_type=HTML, headers=(where,))
+        text = _FAULT.format(what=escape(error.message), way_out=escape(error.way_out))
+        return Answer(
+            body=text.encode(),
+            status=status_of(error),
+            content_type=HTML,
+            headers=PROTECTED,
+        )
+
+    async def serve(self, came: Came) -> None:
+        """Answer one request."""
+        if self._site is None:
+            async with self._opening:
+                self._site = self._site or await to_thread.run_sync(self._opened)
+        await self._site.serve(came)
+
+    def _opened(self) -> Site:
+        """Load what makes pages: it reads files, and takes a moment."""
+        site = import_module("openfang.edges.web.site")
+        return site.Site(self._watch(), self.signed)
+
+
+_FAULT: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>OpenFang</title>'
+    '<link rel="stylesheet" href="/static/tokens.css">'
+    '<link rel="stylesheet" href="/static/app.css">'
+    '<main class="main"><h1>This was not done</h1><p>{what}</p><p>{way_out}</p>'
+    '<p><a href="/">Overview</a></p></main></html>'
+)

@@ -1,0 +1,121 @@
+"""Calls as they come, for all who watch: the log is read, and each row drawn, once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from openfang.core.calls import Role
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from openfang.core.calls import Caller
+    from openfang.core.watching import CallFilter, SeenCall
+    from openfang.edges.web.asking import Ask
+    from openfang.edges.web.ports import Watch
+
+_PAUSE: Final = 0.5
+_KEPT: Final = 400
+_BEAT_TICKS: Final = 30
+_STILL_TICKS: Final = 4
+_OF_ALL: Final = ""
+
+
+class _Row:
+    """A call, and its row once somebody needed it."""
+
+    __slots__ = ("call", "html")
+
+    def __init__(self, call: SeenCall) -> None:
+        self.call = call
+        self.html = b""
+
+    def drawn(self, ask: Ask) -> bytes:
+        if not self.html:
+            text = ask.draw("_row.html", {"c": self.call, "fresh": True})
+            lines = text.encode(errors="replace").split(b"\n")
+            self.html = b"".join(b"data: %b\n" % line for line in lines if line)
+        return self.html
+
+
+class _Channel:
+    """What was last seen of one kind of view. Whoever looks first reads for the others."""
+
+    def __init__(self, watch: Watch, caller: Caller) -> None:
+        self._watch, self._caller = watch, caller
+        self._rows: OrderedDict[str, _Row] = OrderedDict()
+        self._reading = anyio.Lock()
+        self._read_at = 0.0
+        self._last = -1
+
+    async def look(self) -> None:
+        """Read on, unless somebody has just done so."""
+        async with self._reading:
+            now = anyio.current_time()
+            if now - self._read_at < _PAUSE * 0.9:
+                return
+            # Who comes after a pause sees what was on the page already, and nothing twice.
+            fresh = self._last < 0 or now - self._read_at > 4 * _PAUSE
+            calls, newest = await self._watch.newer(self._caller, 2**62 if fresh else self._last)
+            self._read_at, self._last = anyio.current_time(), newest
+            for call in reversed(calls):
+                self._rows.pop(call.id, None)
+                self._rows[call.id] = _Row(call)
+            while len(self._rows) > _KEPT:
+                self._rows.popitem(last=False)
+
+    async def start(self) -> int:
+        """Say where somebody who comes now begins."""
+        await self.look()
+        return self._last
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    def since(self, after: int) -> list[_Row]:
+        """Give what came after a record, the oldest first."""
+        return [row for row in self._rows.values() if row.call.audit > after]
+
+
+_channels: WeakKeyDictionary[Watch, dict[str, _Channel]] = WeakKeyDictionary()
+
+
+def _channel(ask: Ask) -> _Channel:
+    view = _OF_ALL if ask.may(Role.AUDITOR) else ask.caller.id
+    of_watch = _channels.setdefault(ask.watch, {})
+    return of_watch.setdefault(view, _Channel(ask.watch, ask.caller))
+
+
+def matches(call: SeenCall, wanted: CallFilter) -> bool:
+    """Whether a call is among those that are wanted."""
+    told = f"{call.tool} {call.caller} {call.reason} {call.trace} {call.id}"
+    return (
+        wanted.verdict in {"", call.verdict}
+        and wanted.caller in {"", call.caller}
+        and wanted.edge in {"", call.edge}
+        and call.tool.startswith(wanted.source)
+        and wanted.text in told
+    )
+
+
+async def follow(ask: Ask, wanted: CallFilter) -> AsyncGenerator[bytes]:
+    """Stream rows, as server-sent events, until the key or the node ends."""
+    channel, came = _channel(ask), ask.came
+    with came.node.place(ask.caller):
+        after, ticks = await channel.start(), 0
+        yield b"retry: 2000\n: begun\n\n"
+        while came.node.ready and (ticks % _STILL_TICKS or came.still()):
+            await anyio.sleep(_PAUSE)
+            ticks += 1
+            await channel.look()
+            rows = [row.drawn(ask) for row in channel.since(after) if matches(row.call, wanted)]
+            after = channel.last
+            if rows:
+                yield b"id: %d\nevent: rows\n%b\n" % (after, b"".join(rows))
+            elif ticks % _BEAT_TICKS == 0:
+                yield b": still there\n\n"

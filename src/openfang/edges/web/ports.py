@@ -1,0 +1,31 @@
+"""What the web page is handed beside the node: calls and figures, as its log has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.calls import Caller
+    from openfang.core.watching import CallFilter, CallPage, CallStory, Figures, SeenCall
+
+
+class Watch(Protocol):
+    """Calls as the log has them: everybody's for auditors and administrators, else one's own."""
+
+    async def calls(self, caller: Caller, wanted: CallFilter) -> CallPage:
+        """Find calls, the newest first."""
+        ...
+
+    async def call(self, caller: Caller, call_id: str) -> CallStory:
+        """Tell all of one call; another's does not exist."""
+        ...
+
+    async def newer(self, caller: Caller, after: int) -> tuple[Sequence[SeenCall], int]:
+        """Find the calls of which something was written since, and say up to which record."""
+        ...
+
+    async def figures(self, caller: Caller, minutes: int) -> Figures:
+        """Add up what happened in the last minutes."""
+        ...

@@ -1,0 +1,197 @@
+// What makes the page live. Every page works without it: links, forms, tables. Runs under script-src 'self'.
+"use strict";
+const $ = (one, root = document) => root.querySelector(one);
+const all = (many, root = document) => [...root.querySelectorAll(many)];
+
+// Times: the server writes UTC, a reader has a clock of their own.
+const local = (root) => all("time[data-form]", root).forEach((one) => {
+  const at = new Date(one.dateTime);
+  if (Number.isNaN(+at)) return;
+  const time = at.toLocaleTimeString("en-GB");
+  one.textContent = one.dataset.form === "time" ? time : `${at.toLocaleDateString("en-CA")} ${time}`;
+  one.title = at.toString();
+  delete one.dataset.form;
+});
+
+// Charts read the table beside them. Colours come from CSS, so that a theme change needs a redraw only.
+const colour = (cls, name) => {
+  const probe = document.createElement("i");
+  probe.className = cls;
+  probe.hidden = true;
+  document.body.append(probe);
+  probe.style.color = `var(${name})`;
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+};
+const units = { int: (v) => v.toLocaleString("en"), ms: (v) => (v >= 1000 ? `${v / 1000} s` : `${v} ms`) };
+const charts = new Map();
+const draw = (root) => {
+  charts.get(root.id)?.destroy();
+  const table = $("table", root);
+  const heads = [...table.tHead.rows[0].cells].slice(1);
+  const rows = [...table.tBodies[0].rows];
+  const data = [rows.map((r) => +r.cells[0].dataset.t), ...heads.map((_, k) => rows.map((r) => +r.cells[k + 1].textContent))];
+  const stacked = root.dataset.plot === "stack", area = root.dataset.plot === "area";
+  const shown = stacked ? data.map((col, k) => (k ? col.map((_, i) => data.slice(1, k + 1).reduce((a, c) => a + c[i], 0)) : col)) : data;
+  const order = heads.map((_, k) => k);
+  if (stacked) order.reverse(); // tallest sum first, so that the lower ones are drawn over it
+  const ink = colour("", "--ink-3"), grid = colour("", "--grid");
+  const series = order.map((k) => ({
+    label: heads[k].textContent,
+    stroke: stacked ? undefined : colour(heads[k].className, "--v-mark"),
+    fill: stacked ? colour(heads[k].className, "--v-mark") : area ? colour("", "--plot-1-fill") : undefined,
+    width: stacked ? 0 : 1.5,
+    points: { show: false },
+    paths: stacked ? uPlot.paths.bars({ size: [0.6, 12], gap: 0 }) : undefined,
+  }));
+  const format = units[root.dataset.fmt] ?? units.int;
+  const axis = { stroke: ink, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false }, grid: { stroke: grid, width: 1 } };
+  root.classList.add("on");
+  const box = $(".canvas", root);
+  box.replaceChildren();
+  const clock = (s) => new Date(s * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  charts.set(root.id, new uPlot({
+    width: box.clientWidth, height: box.clientHeight, legend: { show: false }, padding: [8, 18, 0, 0],
+    cursor: { y: false, points: { size: 6 } }, scales: { y: { range: (_, __, max) => [0, max * 1.1 || 1] } },
+    axes: [{ ...axis, grid: { show: false }, space: 70, size: 24, values: (_, t) => t.map(clock) },
+      { ...axis, size: 48, space: root.classList.contains("low") ? 24 : 34, incrs: root.dataset.fmt === "int" ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000] : undefined, values: (_, t) => t.map(format) }],
+    series: [{}, ...series],
+  }, [shown[0], ...order.map((k) => shown[k + 1])], box));
+};
+const redraw = () => all("[data-plot]").forEach(draw);
+
+// The word in the bar tells the truth: Live, Paused, Reconnecting.
+const bar = $("#live");
+let held = [], paused = false, connected = false;
+const tell = () => {
+  if (!bar) return;
+  bar.hidden = false;
+  const waits = held.length;
+  bar.className = `live soft${!connected ? " lost" : paused || waits ? " paused" : ""}`;
+  bar.textContent = !connected ? "Reconnecting" : paused || waits ? `Paused, ${waits} new` : "Live";
+};
+
+// Live rows. They wait while somebody points at, focuses or has scrolled the table.
+const rows = $("#rows");
+const busy = () => paused || rows.matches(":hover") || rows.contains(document.activeElement) || rows.closest(".scroll").scrollTop > 0;
+const put = (row) => {
+  const old = document.getElementById(row.id);
+  if (old) old.replaceWith(row); else rows.prepend(row);
+  local(row);
+  setTimeout(() => row.classList.remove("fresh"), 2000);
+};
+const flush = () => {
+  if (!rows || busy()) return;
+  held.forEach(put);
+  held = [];
+  while (rows.rows.length > 200) rows.lastElementChild.remove();
+  $("#none-yet")?.remove();
+  tell();
+};
+if (rows?.hasAttribute("hx-sse:connect")) {
+  document.addEventListener("rows", (event) => {
+    const box = document.createElement("template");
+    box.innerHTML = `<table><tbody>${event.detail.data}</tbody></table>`;
+    const fresh = all("tr", box.content);
+    const ids = new Set(fresh.map((row) => row.id));
+    held = [...held.filter((row) => !ids.has(row.id)), ...fresh].slice(-200);
+    flush();
+    tell();
+  });
+  document.addEventListener("htmx:sse:after:connection", () => { connected = true; tell(); });
+  ["htmx:sse:error", "htmx:sse:close"].forEach((name) => document.addEventListener(name, () => { connected = false; tell(); }));
+  setInterval(flush, 500);
+  const button = $("#pause");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    paused = !paused;
+    button.setAttribute("aria-pressed", paused);
+    flush();
+    tell();
+  });
+}
+
+// Panels that are read again from time to time; never in a hidden tab, never under an open menu or a selection.
+const panel = $("[data-refresh]");
+const again = async () => {
+  if (document.hidden || paused || panel.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) return;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected) throw new Error(answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById(panel.id);
+    if (!fresh) return;
+    const open = new Set(all("details[open]", panel).map((one) => one.id).filter(Boolean));
+    const focus = document.activeElement?.id;
+    panel.replaceChildren(...fresh.childNodes);
+    open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    if (focus) document.getElementById(focus)?.focus();
+    htmx.process(panel);
+    local(panel);
+    charts.clear();
+    redraw();
+    connected = true;
+  } catch { connected = false; }
+  tell();
+};
+if (panel) {
+  connected = true;
+  tell();
+  setInterval(again, 1000 * +panel.dataset.refresh);
+}
+
+// Filters answer at once.
+const filters = $("#filters");
+filters?.addEventListener("change", (event) => { if (event.target.matches("input[type=radio], select")) filters.requestSubmit(); });
+
+// The theme is a cookie that the server reads: no flash at the next page.
+$("[data-theme-form]")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const root = document.documentElement, form = event.currentTarget;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  const body = new URLSearchParams(new FormData(form));
+  body.set("theme", root.dataset.theme);
+  fetch(form.action, { method: "POST", body, redirect: "manual" });
+  redraw();
+});
+
+// Keys. Single letters only outside of fields, and not if they were switched off in Settings.
+const places = { o: "/", c: "/calls", t: "/tasks", a: "/approvals", n: "/agents", l: "/tools", s: "/servers", p: "/policy", u: "/audit" };
+const links = () => all("main .list tbody a.open, main .queue a");
+const step = (by) => {
+  const found = links(), at = found.indexOf(document.activeElement);
+  found[Math.max(0, Math.min(found.length - 1, at < 0 ? 0 : at + by))]?.focus();
+};
+const off = document.cookie.split("; ").includes("openfang_keys=off");
+let going = false;
+const acts = {
+  "/": () => $("#jump")?.focus(),
+  "?": () => $("#keys-help").showModal(),
+  j: () => step(1),
+  k: () => step(-1),
+  f: () => $("#filters input[type=search], [data-filter]")?.focus(),
+  p: () => $("#pause")?.click(),
+  a: () => { const go = $("[data-answer=allow]"); if (go) go.dataset.careful ? go.focus() : go.click(); },
+  d: () => $("[data-answer=deny]")?.click(),
+  "[": () => $("[data-chain=before]")?.click(),
+  "]": () => $("[data-chain=after]")?.click(),
+};
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") { $("[data-stop]")?.click(); if (document.activeElement?.matches("input, textarea")) document.activeElement.blur(); return; }
+  if (off || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (going) {
+    going = false;
+    if (places[event.key]) { event.preventDefault(); location.assign(places[event.key]); }
+    return;
+  }
+  if (event.key === "g") { going = true; setTimeout(() => { going = false; }, 1500); return; }
+  const act = acts[event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+
+local(document);
+redraw();
+addEventListener("resize", () => requestAnimationFrame(redraw));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
