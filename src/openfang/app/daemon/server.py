@@ -123,7 +123,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         app=Api(
             node,
             mounts=(mcp, a2a, openai),
-            pages=WebEdge(partial(_watch, parts), parts.clock.time_ns),
+            pages=WebEdge(partial(_watch, parts, environ), parts.clock.time_ns),
         ),
         handler=handler,
         offers=offers,
@@ -133,11 +133,11 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     )
 
 
-def _watch(parts: Parts) -> Watch:
+def _watch(parts: Parts, environ: Mapping[str, str]) -> Watch:
     """Make what the page watches by, when the first page is asked for."""
     from openfang.app.web.watching import HomeWatch  # noqa: PLC0415 - nobody may ever look
 
-    return HomeWatch(parts)
+    return HomeWatch(parts, environ)
 
 
 def _health(stop: anyio.Event) -> dict[str, str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
 
+from openfang.app.auth.identify import require
 from openfang.app.web.figures import Tallies
 from openfang.app.web.folding import flat, fold
+from openfang.app.web.policy import replay, rules_body
 from openfang.core.calls import Role
 from openfang.core.errors import NotFound
 from openfang.core.events import AuditEvent
@@ -23,7 +25,7 @@ from openfang.storage.calls import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from openfang.app.parts import Parts
@@ -38,8 +40,9 @@ _AT_ONCE: Final = 2_000
 class HomeWatch:
     """The calls of one home."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, environ: Mapping[str, str]) -> None:
         self._parts = parts
+        self._environ = environ
         self._tallies = Tallies(self._path)
         self._counting = anyio.Lock()
 
@@ -83,6 +86,16 @@ class HomeWatch:
         async with self._counting:
             await to_thread.run_sync(self._tallies.read_on, limiter=self._parts.readers)
         return self._tallies.figures(_whose(caller), minutes, self._parts.clock.time_ns())
+
+    async def rules(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Show the operator's rules that are in force."""
+        await require(self._parts, caller, Role.AUDITOR)
+        return rules_body(self._parts)
+
+    async def replay(self, caller: Caller, draft: str) -> Mapping[str, Any]:
+        """Hold the newest calls against a draft of rules."""
+        await require(self._parts, caller, Role.AUDITOR)
+        return await self._aside(replay, self._parts, draft, self._environ)
 
     async def _aside(self, look: Callable[..., T], *arguments: object) -> T:
         return await to_thread.run_sync(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Headers
 
 THEME: Final = "openfang_theme"
+KEYS: Final = "openfang_keys"
 THEMES: Final = frozenset({"light", "dark"})
 _YEAR: Final = 365 * 24 * 3600
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from openfang.core.calls import Caller
     from openfang.core.watching import CallFilter, CallPage, CallStory, Figures, SeenCall
@@ -24,6 +24,14 @@ class Watch(Protocol):
 
     async def newer(self, caller: Caller, after: int) -> tuple[Sequence[SeenCall], int]:
         """Find the calls of which something was written since, and say up to which record."""
+        ...
+
+    async def rules(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Show the operator's rules that are in force."""
+        ...
+
+    async def replay(self, caller: Caller, draft: str) -> Mapping[str, Any]:
+        """Hold the newest calls against a draft of rules: what would be decided otherwise."""
         ...
 
     async def figures(self, caller: Caller, minutes: int) -> Figures:

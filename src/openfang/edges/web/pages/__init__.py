@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from openfang.edges.web.pages import approvals, call, calls, overview, tools
+from openfang.edges.web.pages import (
+    agents,
+    approvals,
+    audit,
+    call,
+    calls,
+    keys,
+    overview,
+    policy,
+    servers,
+    settings,
+    tasks,
+    tools,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,4 +33,16 @@ PAGES: Final[dict[str, Callable[[Ask], Awaitable[Page | Go | Flow]]]] = {
     "/approvals/{id}": approvals.one,
     "/tools": tools.show,
     "/tools/{id}": tools.one,
+    "/servers": servers.show,
+    "/servers/{name}": servers.one,
+    "/agents": agents.show,
+    "/agents/{name}": agents.one,
+    "/agents/{name}/stream": agents.stream,
+    "/tasks": tasks.show,
+    "/tasks/{id}": tasks.one,
+    "/policy": policy.show,
+    "/audit": audit.show,
+    "/audit/export": audit.export,
+    "/keys": keys.show,
+    "/settings": settings.show,
 }

@@ -31,7 +31,7 @@ async def show(ask: Ask) -> Page:
     chosen = ask.query.get("r", _USUAL)
     chosen = chosen if chosen in RANGES else _USUAL
     figures = await ask.watch.figures(ask.caller, RANGES[chosen][0])
-    servers = await _servers(ask, figures)
+    servers = await servers_shown(ask, figures)
     status = ask.came.node.status(ask.caller)
     return Page(
         template="overview.html",
@@ -131,7 +131,8 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}" if whole else "0"
 
 
-async def _servers(ask: Ask, figures: Figures) -> list[dict[str, Any]]:
+async def servers_shown(ask: Ask, figures: Figures) -> list[dict[str, Any]]:
+    """Show the servers as a list has them, with what figures say of their calls."""
     body = await ask.session.servers()
     counts = {one["name"]: one["tools_count"] for one in body["connected"]}
     calls = max(1, sum(count for count, _ in figures.sources.values()))

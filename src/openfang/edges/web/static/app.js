@@ -195,3 +195,115 @@ local(document);
 redraw();
 addEventListener("resize", () => requestAnimationFrame(redraw));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+// A talk with an agent: words and calls as they come. Without a script the form waits for the whole answer.
+const composer = $("#composer"), talk = $("#talk");
+const make = (tag, cls, text) => {
+  const one = document.createElement(tag);
+  if (cls) one.className = cls;
+  if (text !== undefined) one.textContent = text;
+  return one;
+};
+const mark = (kind) => {
+  const box = document.createElementNS("http://www.w3.org/2000/svg", "svg"), use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  box.setAttribute("class", "i");
+  box.setAttribute("viewBox", "0 0 16 16");
+  box.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `#i-v-${kind}`);
+  box.append(use);
+  return box;
+};
+const verdict = (kind, word) => {
+  const one = make("span", `v ${kind} flat`);
+  one.append(mark(kind), word);
+  return one;
+};
+const turn = (who, bot) => {
+  const one = make("div", "turn"), face = make("span", bot ? "who bot" : "who", who.slice(0, 2)), head = make("header");
+  face.setAttribute("aria-hidden", "true");
+  head.append(make("b", bot ? "mono" : "", who));
+  one.append(face, head);
+  talk.append(one);
+  return one;
+};
+const ends = { ok: ["allow", "Allowed"], denied: ["deny", "Denied"], refused: ["deny", "Denied"], waits: ["ask", "Waiting"], parked: ["ask", "Waiting"] };
+const listen = async (body, heard) => {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let left = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (left + value).split("\n\n");
+    left = blocks.pop();
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block), data = /^data: (.*)$/m.exec(block);
+      if (name && data) heard(name[1], JSON.parse(data[1]));
+    }
+  }
+};
+if (composer) {
+  const field = $("textarea", composer), stop = $("[data-stop]", composer), send = $(".go", composer);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); composer.requestSubmit(); }
+  });
+  composer.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (send.disabled || !field.value.trim()) return;
+    const body = new URLSearchParams(new FormData(composer)), ending = new AbortController();
+    $("#no-turns")?.remove();
+    turn("you", false).append(make("div", "say pre", field.value));
+    field.value = "";
+    const answer = turn(composer.action.split("/").pop(), true), calls = new Map();
+    let say = null;
+    const busy = (on) => {
+      talk.setAttribute("aria-busy", on);
+      $("#answering").hidden = !on;
+      stop.hidden = !on;
+      send.disabled = on;
+    };
+    const note = (kind, text, href) => {
+      const one = make("div", `note ${kind}`), words = make("div", "", text);
+      one.setAttribute("role", "alert");
+      one.append(mark(kind), words);
+      if (href) { const link = make("a", "btn", "Look and answer"); link.href = href; one.append(link); }
+      answer.append(one);
+    };
+    const heard = (name, told) => {
+      if (name === "words") {
+        if (!say) { say = make("div", "say pre"); answer.append(say); }
+        say.textContent += told.text;
+      } else if (name === "wanted") {
+        say = null;
+        const box = make("div", "tool run"), more = make("details"), line = make("summary"), inside = make("div");
+        line.append(verdict("run", "Running"), make("code", "grow cut", told.tool));
+        inside.append(make("pre", "hash", JSON.stringify(told.arguments, null, 2)));
+        more.append(line, inside);
+        box.append(more);
+        answer.append(box);
+        calls.set(told.id, box);
+      } else if (name === "made") {
+        const box = calls.get(told.id), [kind, word] = ends[told.outcome] ?? ["failed", "Failed"];
+        if (!box) return;
+        box.className = `tool ${kind}`;
+        $(".v", box).replaceWith(verdict(kind, word));
+        $("details > div", box).append(make("pre", "hash", told.text));
+        $("details", box).open = kind !== "allow";
+        if (told.audit) { const link = make("a", "mono", `#${told.audit.start.toLocaleString("en")}`); link.href = `/audit?record=${told.audit.start}`; box.append(link); }
+      } else if (name === "result" && !answer.querySelector(".say")) {
+        answer.append(make("div", "say pre", told.response));
+      } else if (name === "problem") {
+        note(told.approval ? "ask" : "deny", told.detail, told.approval && `/approvals/${told.approval}`);
+      }
+      scrollTo(0, document.body.scrollHeight);
+    };
+    stop.onclick = () => ending.abort();
+    busy(true);
+    try {
+      const reply = await fetch(composer.dataset.stream, { method: "POST", body, signal: ending.signal, headers: { Accept: "text/html" } });
+      if (!reply.ok) throw new Error(`The node answered with ${reply.status}.`);
+      await listen(reply.body, heard);
+    } catch (error) { note("failed", error.name === "AbortError" ? "Stopped." : error.message); }
+    busy(false);
+    field.focus();
+  });
+}
