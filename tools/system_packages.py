@@ -13,6 +13,7 @@ import sys
 
 PROGRAMS = {
     "bwrap": "bubblewrap",
+    "chromium": "chromium",
     "curl": "curl",
     "ip": "iproute2",
     "mount": "mount",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,7 +56,7 @@ async def test_the_door_leads_back_to_what_was_asked_for_and_never_elsewhere(nod
 @pytest.mark.requirement("C12.1")
 async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(node: Live) -> None:
     browser = Browser(node)
-    [kept] = (await browser.sign_in()).headers.getall("Set-Cookie")  # type: ignore[attr-defined]
+    kept = (await browser.sign_in()).headers["Set-Cookie"]
     name, _, rest = kept.partition("=")
     assert name == f"openfang_{node.address[1]}"
     assert rest.partition(";")[2] == " Path=/; SameSite=Strict; HttpOnly"
@@ -81,9 +82,8 @@ async def test_every_page_is_under_the_strict_policy(node: Live) -> None:
         assert told["Content-Security-Policy"] == POLICY
         assert told["X-Content-Type-Options"] == "nosniff"
         assert (told["X-Frame-Options"], told["Referrer-Policy"]) == ("DENY", "same-origin")
-        assert b"style=" not in reply.body
-        assert b"<script>" not in reply.body
-        assert b"onclick" not in reply.body
+        if told["Content-Type"].startswith("text/html"):
+            assert not re.search(rb" (style|on[a-z]+)=|<script>|javascript:", reply.body)
 
 
 async def test_a_page_is_not_kept_and_a_file_is(node: Live) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -53,10 +54,11 @@ class HomeWatch:
     async def calls(self, caller: Caller, wanted: CallFilter) -> CallPage:
         """Find calls, the newest first."""
         records, older = await self._aside(call_records, self._path, wanted, _whose(caller))
-        found = [
-            one for one in fold(records) if not wanted.verdict or one.verdict == wanted.verdict
-        ]
-        return CallPage(calls=found, older=older)
+        # A call stands on the page of its newest record, and on no later one.
+        last = wanted.before or sys.maxsize
+        found = [one for one in fold(records) if one.audit < last]
+        shown = [one for one in found if wanted.verdict in {"", one.verdict}]
+        return CallPage(calls=shown, older=older)
 
     async def call(self, caller: Caller, call_id: str) -> CallStory:
         """Tell all of one call; another's does not exist."""

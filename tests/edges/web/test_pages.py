@@ -1,0 +1,271 @@
+"""What pages show, to whom: as much as the key may see, and whatever it is as text."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import anyio
+import pytest
+from tests.edges.live import live
+from tests.edges.web.browsing import signed_in, text_of
+
+from openfang.core.ids import Kind
+from openfang.core.results import text_result
+from openfang.core.tools import Risk
+from openfang.testing import TableSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.edges.demo import Demo
+    from tests.edges.live import Live
+
+    from openfang.core.results import Result
+
+pytestmark = pytest.mark.requirement("C19.2")
+
+PAGES = (
+    "/", "/calls", "/tasks", "/approvals", "/agents", "/tools", "/servers", "/policy", "/audit",
+    "/keys", "/settings",
+)  # fmt: skip
+OF_AUDITORS = {"/audit"}
+OF_ADMINS = {"/keys"}
+HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'{{7*7}}"
+BIDI = "safe\u202egnp.exe"
+
+
+@pytest.mark.parametrize("role", ["user", "auditor", "approver", "admin"])
+async def test_each_role_sees_its_pages_and_no_others(node: Live, role: str) -> None:
+    browser = await signed_in(node, await node.key("somebody", role=role))
+    shut = {"user": OF_AUDITORS | OF_ADMINS, "approver": OF_AUDITORS | OF_ADMINS,
+            "auditor": OF_ADMINS, "admin": set[str]()}[role]  # fmt: skip
+    seen = {path: (await browser.get(path)).status for path in PAGES}
+    assert seen == {path: 403 if path in shut else 200 for path in PAGES}
+
+
+async def test_a_user_sees_their_own_calls_and_an_auditor_everybodys(node: Live) -> None:
+    ours, theirs = await node.key("ours"), await node.key("theirs")
+    mine = (await node.call("mcp:demo:echo", {"text": "mine"}, key=ours)).json["call_id"]
+    other = (await node.call("mcp:demo:rain", {"text": "other"}, key=theirs)).json["call_id"]
+    user, auditor = (
+        await signed_in(node, ours),
+        await signed_in(node, await node.key("a", role="auditor")),
+    )
+    for path in ("/", "/calls", "/calls?q=demo", "/calls?caller=key:theirs", "/calls?as=jsonl"):
+        body = (await user.get(path)).body.decode()
+        assert (path, other in body, "mcp:demo:rain" in body) == (path, False, False)
+    assert (await user.get(f"/calls/{mine}")).status == 200
+    assert (await user.get(f"/calls/{other}")).status == 404
+    assert (await auditor.get(f"/calls/{other}")).status == 200
+    listed = (await auditor.get("/calls")).body.decode()
+    assert mine in listed
+    assert other in listed
+
+
+async def test_calls_are_found_by_what_became_of_them(node: Live) -> None:
+    ended = {
+        "allow": (await node.call("mcp:demo:echo", {})).json["call_id"],
+        "failed": (await node.call("mcp:demo:rain", {})).json["call_id"],
+    }
+    await node.call("mcp:demo:strict", {"number": "x"})
+    await node.call("mcp:demo:deploy", {})
+    browser = await signed_in(node)
+    pages = {
+        verdict: text_of(await browser.get(f"/calls?verdict={verdict}"))
+        for verdict in ("allow", "failed", "deny", "ask", "run")
+    }
+    tools = ("echo", "rain", "strict", "deploy")
+    told = {
+        verdict: [name for name in tools if f"mcp:demo:{name}" in page]
+        for verdict, page in pages.items()
+    }
+    assert told == {
+        "allow": ["echo"],
+        "failed": ["rain"],
+        "deny": ["strict"],
+        "ask": ["deploy"],
+        "run": [],
+    }
+    assert "No call matches" in pages["run"]
+    by_source = (await browser.get("/calls?source=mcp:demo:r")).body.decode()
+    assert (ended["failed"] in by_source, ended["allow"] in by_source) == (True, False)
+    exported = (await browser.get("/calls?as=jsonl&verdict=allow")).body
+    assert [json.loads(line)["tool"] for line in exported.splitlines()] == ["mcp:demo:echo"]
+
+
+async def test_older_calls_are_behind_a_link(node: Live) -> None:
+    first = (await node.call("mcp:demo:echo", {"text": "first"})).json["call_id"]
+    for _ in range(60):
+        await node.call("mcp:demo:echo", {})
+    browser = await signed_in(node)
+    page = (await browser.get("/calls")).body.decode()
+    seen, pages = page.count('<tr id="call_'), 1
+    while first not in page:
+        older = page.split('href="/calls?before=')[1].partition('"')[0]
+        page = (await browser.get(f"/calls?before={older}")).body.decode()
+        seen, pages = seen + page.count('<tr id="call_'), pages + 1
+    assert (seen, pages) == (61, 2)
+
+
+async def test_one_call_is_told_from_top_to_bottom(node: Live) -> None:
+    call = (await node.call("mcp:demo:write", {"text": "of_" + "x" * 40})).json
+    refused = await node.call("mcp:demo:write", {}, context={"mode": "planning"})
+    assert refused.status == 403
+    browser = await signed_in(node)
+    page = text_of(await browser.get(f"/calls/{call['call_id']}"))
+    assert "Allowed" in page
+    assert "Ran once" in page
+    assert f"#{call['audit']['start']} tool_invocation_start" in page
+    assert f"#{call['audit']['end']} tool_invocation_end" in page
+    for step in (
+        "Identify",
+        "Resolve",
+        "Guards",
+        "Gates",
+        "spec frozen",
+        "admin token",
+        "Taint",
+        "Shape",
+    ):
+        assert step in page
+    [denied] = [one.call_id for one in await node.events() if one.event_type == "policy_violation"]
+    page = text_of(await browser.get(f"/calls/{denied}"))
+    assert "Planning mode cannot use tools with side effects" in page
+    assert "It did not run" in page
+    assert "Not reached" in page
+
+
+async def test_a_chain_is_drawn_and_told_as_a_list(node: Live) -> None:
+    told = (await node.post("/api/agents/assistant/message", {"message": "what time is it?"})).json
+    browser = await signed_in(node)
+    reply = await browser.get(f"/calls/{told['call_id']}")
+    body = reply.body.decode()
+    assert body.count('<rect class="node') == 3
+    assert "agent:assistant" in body
+    assert "builtin:system_time" in body
+    assert "Same chain as a list" in body
+
+
+async def say(arguments: Mapping[str, Any]) -> Result:
+    return text_result(f"{HOSTILE} {arguments.get('text', '')}")
+
+
+def hostile_source() -> TableSource:
+    about: dict[str, Any] = {
+        "risk": Risk.LOW,
+        "tags": frozenset[str](),
+        "description": HOSTILE,
+        "title": HOSTILE,
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                HOSTILE: {"type": "string", "description": HOSTILE, "default": HOSTILE},
+                "choice": {"enum": [HOSTILE, "b"]},
+            },
+        },
+    }
+    asked = {**about, "risk": Risk.HIGH, "tags": frozenset({"system.exec"})}
+    return TableSource(Kind.MCP, "demo", {HOSTILE: (about, say), "ask<b>": (asked, say)})
+
+
+@pytest.mark.requirement("C18.1")
+async def test_whatever_comes_from_outside_is_text_on_every_page(tmp_path: Path) -> None:
+    async with live(tmp_path / "home", sources=[hostile_source()]) as node:
+        tool = quote(f"mcp:demo:{HOSTILE}", safe="")
+        call = (await node.call(tool, {HOSTILE: HOSTILE, "more": BIDI})).json["call_id"]
+        asks = await node.call("mcp:demo:ask%3Cb%3E", {"x": BIDI, "y": HOSTILE})
+        asked = asks.json["approval"]
+        await node.call("agent%3A" + quote(HOSTILE, safe=""), {})
+        browser = await signed_in(node)
+        paths = [
+            *PAGES, f"/calls/{call}", f"/approvals/{asked}", f"/tools/{tool}",
+            f"/calls?q={quote(HOSTILE)}", f"/tools?q={quote(HOSTILE)}",
+            f"/audit?text={quote(HOSTILE)}", f"/policy?tool={quote(HOSTILE)}",
+            f"/agents/{quote(HOSTILE, safe='')}", f"/servers/{quote(HOSTILE, safe='')}",
+            f"/tasks?agent={quote(HOSTILE)}", f"/login?next={quote('/' + HOSTILE)}",
+        ]  # fmt: skip
+        for path in paths:
+            reply = await browser.get(path)
+            assert (path, reply.status < 500) == (path, True)
+            body = reply.body.decode()
+            found = [one for one in ("<script>alert", "<img src=x", "'49") if one in body]
+            assert (path, found) == (path, [])
+        tried = await browser.send(f"/tools/{tool}", {f"arg.{HOSTILE}": HOSTILE, "act": "call"})
+        assert "Ran once" in text_of(tried)
+        assert b"<script>alert" not in tried.body
+        shown = (await browser.get(f"/approvals/{asked}")).body.decode()
+        assert "safe<mark>\\u202e</mark>gnp.exe" in shown
+        assert "\u202e" not in shown
+
+
+async def test_a_row_that_comes_live_is_text_as_well(tmp_path: Path) -> None:
+    async with live(tmp_path / "home", sources=[hostile_source()]) as node:
+        browser = await signed_in(node)
+        kept = "; ".join(f"{name}={text}" for name, text in browser.cookies.items())
+        headers = {"Accept": "text/html, text/event-stream", "Cookie": kept}
+        with anyio.fail_after(20):
+            async with node.web.get(node.at("/calls/live"), headers=headers) as stream:
+                assert stream.headers["Content-Type"] == "text/event-stream"
+                await stream.content.readuntil(b"\n\n")
+                await node.call(quote(f"mcp:demo:{HOSTILE}", safe=""), {})
+                told = (await stream.content.readuntil(b"\n\n")).decode()
+        assert "event: rows" in told
+        assert "&lt;script&gt;alert(1)" in told
+        assert "<script>" not in told
+
+
+async def test_a_live_stream_shows_a_user_nothing_of_others_and_ends_with_the_key(
+    node: Live,
+) -> None:
+    key = await node.key("watcher")
+    browser = await signed_in(node, key)
+    kept = "; ".join(f"{name}={text}" for name, text in browser.cookies.items())
+    with anyio.fail_after(30):
+        async with node.web.get(
+            node.at("/calls/live"), headers={"Accept": "text/event-stream", "Cookie": kept}
+        ) as stream:
+            await stream.content.readuntil(b"\n\n")
+            await node.call("mcp:demo:rain", {})
+            await node.call("mcp:demo:echo", {}, key=key)
+            told = (await stream.content.readuntil(b"\n\n")).decode()
+            assert ("mcp:demo:echo" in told, "mcp:demo:rain" in told) == (True, False)
+            assert (await node.ask("DELETE", "/api/keys/watcher")).status == 200
+            assert b"rain" not in await stream.content.read()
+
+
+async def test_figures_count_what_happened(node: Live) -> None:
+    for _ in range(3):
+        await node.call("mcp:demo:echo", {})
+    await node.call("mcp:demo:rain", {})
+    await node.call("mcp:demo:strict", {"number": "x"})
+    browser = await signed_in(node)
+    page = text_of(await browser.get("/?r=15m"))
+    assert "5 in 15 min" in page
+    assert "Denied 20.0 % 1 calls did not run" in page
+    assert "Failed 20.0 % 1 calls ran and broke" in page
+    await node.call("mcp:demo:echo", {})
+    assert "6 in 15 min" in text_of(await browser.get("/?r=15m"))
+
+
+@pytest.mark.usefixtures("demo")
+async def test_the_pages_of_a_home_without_anything_say_how_to_begin(tmp_path: Path) -> None:
+    async with live(tmp_path / "home") as node:
+        browser = await signed_in(node)
+        assert "No calls yet" in text_of(await browser.get("/calls"))
+        assert "Nothing waits for you" in text_of(await browser.get("/approvals"))
+        assert "No servers yet" in text_of(await browser.get("/servers"))
+        assert "No tasks" in text_of(await browser.get("/tasks"))
+
+
+def test_the_files_are_small_and_their_licences_are_there(demo: Demo) -> None:
+    del demo
+    folder = resources.files("openfang.edges.web") / "static"
+    sizes = {one.name: len(one.read_bytes()) for one in folder.iterdir()}
+    assert sum(sizes.values()) < 250_000
+    for about in json.loads((folder / "versions.json").read_text()).values():
+        assert {*about["files"]} <= set(sizes)
+        assert any(name.endswith(".LICENSE") for name in about["files"])
