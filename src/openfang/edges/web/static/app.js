@@ -121,7 +121,7 @@ const again = async () => {
     if (!answer.ok || answer.redirected) throw new Error(answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById(panel.id);
-    if (!fresh) return;
+    if (!fresh) return location.reload(); // there is something else to see now
     const open = new Set(all("details[open]", panel).map((one) => one.id).filter(Boolean));
     const focus = document.activeElement?.id;
     panel.replaceChildren(...fresh.childNodes);
