@@ -37,12 +37,13 @@ from bench import (
     serving,
     telemetry,
     trust,
+    web,
 )
 
 PARTS = (
     *("path", "flows", "log", "mcp", "agents", "models", "code", "extensions", "planner", "memory"),
     *("schedules", "rules", "trust", "approvals", "definitions", "sandbox"),
-    *("daemon", "serving", "telemetry", "a2a", "chains", "openai", "cli"),
+    *("daemon", "serving", "telemetry", "a2a", "chains", "openai", "web", "cli"),
 )
 
 
@@ -70,6 +71,7 @@ async def _async_figures(folder: Path, wanted: set[str]) -> None:
         "a2a": a2a,
         "chains": chains,
         "openai": completions,
+        "web": web,
         "lasting": lasting,
     }
     for name, part in parts.items():

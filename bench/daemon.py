@@ -97,7 +97,7 @@ def echo() -> Generator[Target]:
         process.kill()
 
 
-async def _calls(target: Target, count: int, path: str) -> None:
+async def calls(target: Target, count: int, path: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
     request = target.request(path)
     for _ in range(count):
@@ -114,7 +114,7 @@ async def round_of(target: Target, callers: int, path: str) -> tuple[float, floa
     before, began = target.cpu, time.perf_counter()
     async with anyio.create_task_group() as tasks:
         for _ in range(callers):
-            tasks.start_soon(_calls, target, CALLS // callers, path)
+            tasks.start_soon(calls, target, CALLS // callers, path)
     used = (target.cpu - before) / CALLS
     return used * 1e6, CALLS / (time.perf_counter() - began)
 
@@ -126,10 +126,10 @@ async def _listen(target: Target, seen: list[int]) -> None:
         seen[0] += piece.count(b"event: call")
 
 
-def _auditors(target: Target) -> Generator[Target]:
+def auditors(target: Target, count: int) -> Generator[Target]:
     """Keys that may see everything: one alone may not have so many streams."""
     headers = {"Authorization": f"Bearer {target.key}", "Content-Type": "application/json"}
-    for number in range(LISTENERS // STREAMS_OF_A_KEY):
+    for number in range(count):
         with closing(HTTPConnection("127.0.0.1", target.port)) as connection:
             body = json.dumps({"name": f"listener-{number}", "role": "auditor"})
             connection.request("POST", "/api/keys", body, headers)
@@ -141,7 +141,7 @@ async def _listening(target: Target) -> tuple[float, int]:
     alone = together = await _at_rate(target)
     seen = [0]
     async with anyio.create_task_group() as tasks:
-        for auditor in _auditors(target):
+        for auditor in auditors(target, LISTENERS // STREAMS_OF_A_KEY):
             for _ in range(STREAMS_OF_A_KEY):
                 tasks.start_soon(_listen, auditor, seen)
         await anyio.sleep(1.0)
@@ -153,7 +153,7 @@ async def _listening(target: Target) -> tuple[float, int]:
 async def _at_rate(target: Target) -> float:
     before, began = target.cpu, time.perf_counter()
     for number in range(LISTEN_SECONDS * 10):
-        await _calls(target, RATE // 10, "/api/tools/system_time/call")
+        await calls(target, RATE // 10, "/api/tools/system_time/call")
         await anyio.sleep(max(0.0, began + (number + 1) / 10 - time.perf_counter()))
     return (target.cpu - before) / (time.perf_counter() - began) * 100
 

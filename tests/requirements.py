@@ -790,8 +790,6 @@ REQUIREMENTS = (
     Requirement(
         "C19.2",
         "The web page, live.",
-        open="the page",
-        later=True,
     ),
     Requirement(
         "C19.3",

@@ -31,7 +31,7 @@ _OF_ONE: Final = 20_000
 _CHAIN: Final = 3_000
 _RECORDS_EACH: Final = 5
 _MOST_CHARACTERS: Final = 4_000_000
-_EARLIER: Final = 5_000_000_000
+_EARLIER: Final = 200_000_000
 _COLUMNS: Final = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _KINDS: Final = (
     POLICY_DECISION,
@@ -139,8 +139,11 @@ def records_of(path: Path, call_id: str) -> list[LogRow]:
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id = ? ORDER BY seq"  # noqa: S608 - constants
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         first = _first_since(database, _time_of(call_id) - _EARLIER)
-        window = (first, first + _OF_ONE, call_id)
-        return database.read(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
+        found = database.read(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
+        if not found:  # the clock may have been set since
+            first = _last(database) - _OF_ONE
+            found = database.read(sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS)
+        return found  # type: ignore[return-value]
 
 
 def chain_records(path: Path, trace: str, near: tuple[int, int]) -> list[LogRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,12 @@ from tests.edges.live import live
 from tests.edges.web.browsing import Browser, signed_in, text_of
 
 from openfang.edges.web.addresses import PUBLIC, ROUTES
+from openfang.edges.web.pages import PAGES
 from openfang.edges.web.signed import SignedIn
 from openfang.guard.rate import Quota
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.edges.demo import Demo
     from tests.edges.live import Live
 
@@ -42,6 +42,13 @@ async def test_whoever_is_not_signed_in_is_led_to_the_door_from_every_page(node:
         assert (route, reply.status in {303, 405}) == (route, True)
         if reply.status == 303:
             assert (route, where.startswith("/login?next=%2F")) == (route, True)
+
+
+def test_every_address_has_its_page_and_is_described() -> None:
+    assert {*PAGES, *PUBLIC, "/logout", "/theme"} == set(ROUTES)
+    told = (Path(__file__).parents[3] / "docs/web.md").read_text()
+    shown = {route for route in PAGES if not route.endswith(("/live", "/stream"))}
+    assert {route for route in shown if f"`{route}`" not in told} == set()
 
 
 async def test_the_door_leads_back_to_what_was_asked_for_and_never_elsewhere(node: Live) -> None:
