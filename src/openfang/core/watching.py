@@ -74,7 +74,8 @@ class Figures:
     """What happened in some minutes: sums, and one row for each step of time.
 
     A row is the time in seconds since 1970, then calls by verdict, then the latencies p50 and p95
-    in microseconds. `since` is when the log was first looked at, if that is later than asked for.
+    in microseconds. Of a long log the oldest part was not read: they hold `since` then, in seconds
+    since 1970.
     """
 
     minutes: int

@@ -9,13 +9,16 @@ from urllib.parse import quote
 
 import anyio
 import pytest
+from anyio import to_thread
 from tests.edges.live import live
 from tests.edges.web.browsing import signed_in, text_of
 
+from openfang.app.web import figures
+from openfang.core.events import Record
 from openfang.core.ids import Kind
 from openfang.core.results import text_result
 from openfang.core.tools import Risk
-from openfang.testing import TableSource
+from openfang.testing import TableSource, open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,6 +252,30 @@ async def test_figures_count_what_happened(node: Live) -> None:
     assert "Failed 20.0 % 1 calls ran and broke" in page
     await node.call("mcp:demo:echo", {})
     assert "6 in 15 min" in text_of(await browser.get("/?r=15m"))
+
+
+async def test_figures_of_a_long_log_say_since_when_they_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "_AT_FIRST", 30)
+    monkeypatch.setattr(figures, "_AT_ONCE", 7)
+    async with open_test_app(tmp_path / "home") as app:
+        for number in range(50):
+            record = Record(
+                event="tool_invocation_end",
+                call_id=f"call_{number}",
+                payload={"outcome": "ok", "duration_us": 900 + number},
+                context={"caller": "key:a" if number % 2 else "key:b", "tool": "mcp:x:y"},
+            )
+            await app.parts.writer.write(app.parts.broker.unit([record]))
+        tallies = figures.Tallies(app.parts.database.path)
+        now = app.parts.clock.time_ns()
+        await to_thread.run_sync(tallies.read_on)
+        found = tallies.figures(None, 60, now)
+        assert (found.calls, found.since > 0) == (30, True)
+        assert tallies.figures("key:a", 60, now).calls == 15
+        assert found.sources["mcp:x"][0] == 30
+        assert 900 <= (found.p50 or 0) <= 1400
 
 
 @pytest.mark.usefixtures("demo")

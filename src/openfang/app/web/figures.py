@@ -48,6 +48,9 @@ class _Tally:
         for source, times in other.sources.items():
             self.sources.setdefault(source, Counter()).update(times)
 
+    def times_of(self, source: str) -> Counter[int]:
+        return self.sources.get(source, Counter()) if source else self.times
+
     def take(self, record: Mapping[str, Any]) -> None:
         verdict = verdict_of(record)
         self.verdicts[verdict] += 1
@@ -69,6 +72,7 @@ class Tallies:
         self._path = path
         self._minutes: dict[int, dict[str, _Tally]] = {}
         self._last = -1
+        self._partly = False
         self._since = 0
 
     def read_on(self) -> None:
@@ -76,12 +80,14 @@ class Tallies:
         newest = newest_record(self._path)
         if self._last < 0:
             self._last = max(0, newest - _AT_FIRST)
-            self._since = self._last
+            self._partly = self._last > 0
         while self._last < newest:
             found = records_after(self._path, self._last, _AT_ONCE)
             self._last = min(newest, self._last + _AT_ONCE)
             for record in found:
                 self._take(record)
+            if self._partly and found and not self._since:
+                self._since = _seconds(found[0])
             if found:
                 self._last = max(self._last, found[-1]["audit_id"])
         self._forget()
@@ -89,7 +95,7 @@ class Tallies:
     def _take(self, record: Mapping[str, Any]) -> None:
         if record["event_type"] not in {TOOL_INVOCATION_END, POLICY_VIOLATION}:
             return
-        minute = int(datetime.fromisoformat(record["created_at"]).timestamp()) // 60
+        minute = _seconds(record) // 60
         of_minute = self._minutes.setdefault(minute, {})
         caller = str(record.get("caller", ""))
         if caller not in of_minute and len(of_minute) >= _MOST_CALLERS:
@@ -100,8 +106,8 @@ class Tallies:
         for minute in sorted(self._minutes)[:-_KEPT_MINUTES]:
             del self._minutes[minute]
 
-    def figures(self, caller: str | None, minutes: int, now: int) -> Figures:
-        """Add up the last minutes: of everybody, or of one caller."""
+    def figures(self, caller: str | None, minutes: int, now: int, source: str = "") -> Figures:
+        """Add up the last minutes: of everybody, or of one caller; latencies of one source."""
         last = now // 60_000_000_000
         first = last - minutes + 1
         step = max(1, minutes // _STEPS)
@@ -113,6 +119,7 @@ class Tallies:
                 for tally in _of(of_minute, caller):
                     row.add(tally)
                     total.add(tally)
+        times = {at: row.times_of(source) for at, row in rows.items()}
         return Figures(
             minutes=minutes,
             calls=total.verdicts.total(),
@@ -125,10 +132,10 @@ class Tallies:
                 for name, times in total.sources.items()
             },
             rows=[
-                (at * 60, row.verdicts, _percentile(row.times, 0.5), _percentile(row.times, 0.95))
+                (at * 60, row.verdicts, _percentile(times[at], 0.5), _percentile(times[at], 0.95))
                 for at, row in rows.items()
             ],
-            since=self._since,
+            since=self._since if self._since > first * 60 else 0,
         )
 
 
@@ -136,6 +143,10 @@ def _of(of_minute: Mapping[str, _Tally], caller: str | None) -> Iterable[_Tally]
     if caller is None:
         return of_minute.values()
     return [of_minute[caller]] if caller in of_minute else []
+
+
+def _seconds(record: Mapping[str, Any]) -> int:
+    return int(datetime.fromisoformat(record["created_at"]).timestamp())
 
 
 def _percentile(times: Counter[int], part: float) -> int | None:

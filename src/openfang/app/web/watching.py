@@ -83,11 +83,12 @@ class HomeWatch:
         calls = [one for one in fold(records) if whose is None or one.caller == whose]
         return calls, max(newest, records[-1]["audit_id"] if records else newest)
 
-    async def figures(self, caller: Caller, minutes: int) -> Figures:
+    async def figures(self, caller: Caller, minutes: int, source: str = "") -> Figures:
         """Add up what happened in the last minutes."""
         async with self._counting:
             await to_thread.run_sync(self._tallies.read_on, limiter=self._parts.readers)
-        return self._tallies.figures(_whose(caller), minutes, self._parts.clock.time_ns())
+        now = self._parts.clock.time_ns()
+        return self._tallies.figures(_whose(caller), minutes, now, source)
 
     async def rules(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
         """Show the operator's rules that are in force."""

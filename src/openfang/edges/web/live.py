@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ import anyio
 from openfang.core.calls import Role
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Generator
 
     from openfang.core.calls import Caller
     from openfang.core.watching import CallFilter, SeenCall
@@ -23,6 +24,7 @@ _KEPT: Final = 400
 _BEAT_TICKS: Final = 30
 _STILL_TICKS: Final = 4
 _OF_ALL: Final = ""
+_DIGITS: Final = 18
 
 
 class _Row:
@@ -51,6 +53,7 @@ class _Channel:
         self._reading = anyio.Lock()
         self._read_at = 0.0
         self._last = -1
+        self.watchers = 0
 
     async def look(self) -> None:
         """Read on, unless somebody has just done so."""
@@ -85,10 +88,25 @@ class _Channel:
 _channels: WeakKeyDictionary[Watch, dict[str, _Channel]] = WeakKeyDictionary()
 
 
-def _channel(ask: Ask) -> _Channel:
+@contextmanager
+def _channel(ask: Ask) -> Generator[_Channel]:
+    """Share what is seen with those of the same view; the last one to go takes it along."""
     view = _OF_ALL if ask.may(Role.AUDITOR) else ask.caller.id
     of_watch = _channels.setdefault(ask.watch, {})
-    return of_watch.setdefault(view, _Channel(ask.watch, ask.caller))
+    channel = of_watch.setdefault(view, _Channel(ask.watch, ask.caller))
+    channel.watchers += 1
+    try:
+        yield channel
+    finally:
+        channel.watchers -= 1
+        if not channel.watchers:
+            of_watch.pop(view, None)
+
+
+def _begin(ask: Ask, newest: int) -> int:
+    """Begin where the browser says that it was, or with what comes now."""
+    last = ask.came.headers.get(b"last-event-id", b"")
+    return min(int(last), newest) if last.isdigit() and len(last) < _DIGITS else newest
 
 
 def matches(call: SeenCall, wanted: CallFilter) -> bool:
@@ -105,9 +123,9 @@ def matches(call: SeenCall, wanted: CallFilter) -> bool:
 
 async def follow(ask: Ask, wanted: CallFilter) -> AsyncGenerator[bytes]:
     """Stream rows, as server-sent events, until the key or the node ends."""
-    channel, came = _channel(ask), ask.came
-    with came.node.place(ask.caller):
-        after, ticks = await channel.start(), 0
+    came = ask.came
+    with came.node.place(ask.caller), _channel(ask) as channel:
+        after, ticks = _begin(ask, await channel.start()), 0
         yield b"retry: 2000\n: begun\n\n"
         while came.node.ready and (ticks % _STILL_TICKS or came.still()):
             await anyio.sleep(_PAUSE)

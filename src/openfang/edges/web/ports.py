@@ -34,6 +34,6 @@ class Watch(Protocol):
         """Hold the newest calls against a draft of rules: what would be decided otherwise."""
         ...
 
-    async def figures(self, caller: Caller, minutes: int) -> Figures:
-        """Add up what happened in the last minutes."""
+    async def figures(self, caller: Caller, minutes: int, source: str = "") -> Figures:
+        """Add up what happened in the last minutes; with latencies of one source alone."""
         ...

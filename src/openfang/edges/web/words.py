@@ -79,7 +79,10 @@ def width(us: int | None) -> float:
 
 def exact(text: object) -> Markup:
     """Show a text to the letter: what is not seen, or turns a line around, as a marked escape."""
-    return Markup("").join(map(_letter, str(text)))
+    told = str(text)
+    if told.replace("\n", "").replace("\t", "").isprintable():
+        return escape(told)
+    return Markup("").join(map(_letter, told))
 
 
 def _letter(letter: str) -> Markup:

@@ -46,6 +46,7 @@ async def show(ask: Ask) -> Page | Flow | Go:
             "wanted": wanted,
             "narrow": bool(chosen),
             "total": figures.calls,
+            "partly": bool(figures.since),
             "counts": figures.verdicts,
             "callers": await _callers(ask),
             "sources": sorted(figures.sources),

@@ -108,14 +108,21 @@ async def _stats(ask: Ask, figures: Figures, span: str) -> list[dict[str, str]]:
     waiting = (await ask.session.questions(_FIRST)).total
     spent = (await ask.session.usage(_TODAY)).total
     broken = f"{number(failed)} calls"
+    covered = _covered(figures, ask.came.node.now())
+    when = f"since {_clock(figures.since)} UTC" if figures.since else f"in {span}"
     return [
-        _stat("Calls", f"{calls / figures.minutes / 60:.1f}", "/s", f"{number(calls)} in {span}"),
+        _stat("Calls", f"{calls / covered:.1f}", "/s", f"{number(calls)} {when}"),
         _stat("Latency, p95", *_apart(figures.p95), f"half under {took(figures.p50) or 'nothing'}"),
         _stat("Denied", _share(denied, calls), "%", f"{number(denied)} calls did not run"),
         _stat("Failed", _share(failed, calls), "%", f"{broken} ran and broke"),
         _stat("Waiting", number(waiting), "", "for a person's answer"),
         _stat("Model cost today", f"${spent.cost_usd:.2f}", "", f"{number(spent.tokens)} tokens"),
     ]
+
+
+def _covered(figures: Figures, now: int) -> float:
+    """How many seconds the figures are about."""
+    return max(60.0, now / _SECOND - figures.since) if figures.since else figures.minutes * 60
 
 
 def _stat(name: str, value: str, unit: str, note: str) -> dict[str, str]:
@@ -157,7 +164,7 @@ def _server(
 
 def charts(figures: Figures) -> list[dict[str, Any]]:
     """Draw traffic, latency, and what did not pass on a scale of its own."""
-    rows = [(at, _clock(at), verdicts, p50, p95) for at, verdicts, p50, p95 in figures.rows]
+    rows = [(at, _clock(at), verdicts) for at, verdicts, _, _ in figures.rows]
     denied, failed = figures.verdicts.get("deny", 0), figures.verdicts.get("failed", 0)
     return [
         {
@@ -166,19 +173,9 @@ def charts(figures: Figures) -> list[dict[str, Any]]:
             "kind": "area",
             "fmt": "int",
             "series": [{"cls": "p1", "name": "calls", "now": number(figures.calls)}],
-            "rows": [(at, word, [sum(found.values())]) for at, word, found, _, _ in rows],
+            "rows": [(at, word, [sum(found.values())]) for at, word, found in rows],
         },
-        {
-            "id": "latency",
-            "title": "Latency",
-            "kind": "line",
-            "fmt": "ms",
-            "series": [
-                {"cls": "p1", "name": "p50", "now": took(figures.p50)},
-                {"cls": "p2", "name": "p95", "now": took(figures.p95)},
-            ],
-            "rows": [(at, word, [_ms(p50), _ms(p95)]) for at, word, _, p50, p95 in rows],
-        },
+        latency(figures),
         {
             "id": "stopped",
             "title": "Did not pass",
@@ -190,10 +187,25 @@ def charts(figures: Figures) -> list[dict[str, Any]]:
             ],
             "rows": [
                 (at, word, [found.get("deny", 0), found.get("failed", 0)])
-                for at, word, found, _, _ in rows
+                for at, word, found in rows
             ],
         },
     ]
+
+
+def latency(figures: Figures) -> dict[str, Any]:
+    """Draw how long calls took."""
+    return {
+        "id": "latency",
+        "title": "Latency",
+        "kind": "line",
+        "fmt": "ms",
+        "series": [
+            {"cls": "p1", "name": "p50", "now": took(figures.p50)},
+            {"cls": "p2", "name": "p95", "now": took(figures.p95)},
+        ],
+        "rows": [(at, _clock(at), [_ms(p50), _ms(p95)]) for at, _, p50, p95 in figures.rows],
+    }
 
 
 def _ms(us: int | None) -> float:

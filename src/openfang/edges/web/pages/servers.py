@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.calls import Role
 from openfang.core.errors import OpenFangError, Rejected
 from openfang.edges.web.asking import Go, Page
-from openfang.edges.web.pages.overview import servers_shown
+from openfang.edges.web.pages.overview import latency, servers_shown
 from openfang.edges.web.words import segment
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def one(ask: Ask) -> Page | Go:
             return Go(where=f"/servers/{segment(name)}")
         except OpenFangError as refused:
             error = refused
-    figures = await ask.watch.figures(ask.caller, 24 * 60)
+    figures = await ask.watch.figures(ask.caller, 60, f"mcp:{name}")
     return Page(
         template="server.html",
         title=name,
@@ -57,6 +57,7 @@ async def one(ask: Ask) -> Page | Go:
             "log": await ask.session.server_log(name),
             "held": await ask.session.held(name),
             "calls": figures.sources.get(f"mcp:{name}", (0, None)),
+            "chart": latency(figures),
             "admin": ask.caller.admin,
             "error": error,
         },
