@@ -219,7 +219,7 @@ async def test_rules_are_shown_explained_and_a_draft_is_replayed(
         browser = await signed_in(node)
         assert "No rules of your own" in text_of(await browser.get("/policy"))
         replayed = text_of(await browser.send("/policy", {"act": "replay", "draft": rule}))
-        assert "1 calls held against the draft" in replayed
+        assert "1 call held against the draft" in replayed
         assert "no-echo" in replayed
         wrong = text_of(
             await browser.send("/policy", {"act": "replay", "draft": "[[rules]]\nx = 1"})

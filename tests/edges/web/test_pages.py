@@ -248,8 +248,8 @@ async def test_figures_count_what_happened(node: Live) -> None:
     browser = await signed_in(node)
     page = text_of(await browser.get("/?r=15m"))
     assert "5 in 15 min" in page
-    assert "Denied 20.0 % 1 calls did not run" in page
-    assert "Failed 20.0 % 1 calls ran and broke" in page
+    assert "Denied 20.0 % 1 call did not run" in page
+    assert "Failed 20.0 % 1 call ran and broke" in page
     await node.call("mcp:demo:echo", {})
     assert "6 in 15 min" in text_of(await browser.get("/?r=15m"))
 

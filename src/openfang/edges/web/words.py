@@ -52,6 +52,11 @@ def number(count: float) -> str:
     return f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
 
 
+def calls(count: int) -> str:
+    """Count calls."""
+    return f"{number(count)} call{'' if count == 1 else 's'}"
+
+
 def moment(text: str | None, form: str = "full") -> Markup:
     """Write a time of ISO 8601, with its zone for who looks closer; scripts make it local."""
     if not text:
@@ -112,6 +117,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "took": took,
     "lasting": lasting,
     "number": number,
+    "calls": calls,
     "moment": moment,
     "width": width,
     "exact": exact,

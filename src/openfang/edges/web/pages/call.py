@@ -12,7 +12,7 @@ from openfang.edges.web.steps import Told, steps_of
 from openfang.edges.web.words import number, took
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from openfang.core.keys import Question
     from openfang.core.watching import CallStory, SeenCall
@@ -67,8 +67,7 @@ def sentence(story: CallStory, told: Told) -> str:
             asked = "; a person was asked and allowed it" if told.answered is not None else ""
             return f"Ran once, {took(call.us)}. Every gate let it pass{asked}."
         case "deny":
-            rule = f" Rule: {call.rule}." if call.rule else ""
-            return f"Policy violation: {call.reason or 'a person said no'}. It did not run.{rule}"
+            return f"Denied by {_who(told)}. {call.reason or 'A person said no'}. It did not run."
         case "ask":
             return f"Waits for a person: {_asked(told)}. It has not run."
         case "failed":
@@ -78,6 +77,13 @@ def sentence(story: CallStory, told: Told) -> str:
             return "It is running."
         case _:
             return _ENDS.get(call.outcome, "A person answered; this call itself did not run") + "."
+
+
+def _who(told: Told) -> str:
+    """Name what denied a call: a gate, or the step that it did not pass."""
+    found: Mapping[str, Any] = told.violation.payload if told.violation is not None else {}
+    gate = f"the gate {found['gate']}" if found.get("gate") else ""
+    return gate or f"the step {found.get('step', 'approval')}"
 
 
 def _asked(told: Told) -> str:

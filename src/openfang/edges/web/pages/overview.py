@@ -9,6 +9,7 @@ from openfang.core.calls import Role
 from openfang.core.keys import QuestionFilter
 from openfang.core.usage import UsageQuery
 from openfang.edges.web.asking import Page
+from openfang.edges.web.words import calls as of
 from openfang.edges.web.words import lasting, number, took
 
 if TYPE_CHECKING:
@@ -107,14 +108,13 @@ async def _stats(ask: Ask, figures: Figures, span: str) -> list[dict[str, str]]:
     denied, failed = verdicts.get("deny", 0), verdicts.get("failed", 0)
     waiting = (await ask.session.questions(_FIRST)).total
     spent = (await ask.session.usage(_TODAY)).total
-    broken = f"{number(failed)} calls"
     covered = _covered(figures, ask.came.node.now())
     when = f"since {_clock(figures.since)} UTC" if figures.since else f"in {span}"
     return [
         _stat("Calls", f"{calls / covered:.1f}", "/s", f"{number(calls)} {when}"),
         _stat("Latency, p95", *_apart(figures.p95), f"half under {took(figures.p50) or 'nothing'}"),
-        _stat("Denied", _share(denied, calls), "%", f"{number(denied)} calls did not run"),
-        _stat("Failed", _share(failed, calls), "%", f"{broken} ran and broke"),
+        _stat("Denied", _share(denied, calls), "%", f"{of(denied)} did not run"),
+        _stat("Failed", _share(failed, calls), "%", f"{of(failed)} ran and broke"),
         _stat("Waiting", number(waiting), "", "for a person's answer"),
         _stat("Model cost today", f"${spent.cost_usd:.2f}", "", f"{number(spent.tokens)} tokens"),
     ]
