@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import anyio
 
 from openfang.core.calls import Role
+from openfang.core.watching import CallFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
     from openfang.core.calls import Caller
-    from openfang.core.watching import CallFilter, SeenCall
+    from openfang.core.watching import SeenCall
     from openfang.edges.web.asking import Ask
     from openfang.edges.web.ports import Watch
 
@@ -25,6 +27,7 @@ _BEAT_TICKS: Final = 30
 _STILL_TICKS: Final = 4
 _OF_ALL: Final = ""
 _DIGITS: Final = 18
+_EVERYTHING: Final = CallFilter()
 
 
 class _Row:
@@ -50,6 +53,7 @@ class _Channel:
     def __init__(self, watch: Watch, caller: Caller) -> None:
         self._watch, self._caller = watch, caller
         self._rows: OrderedDict[str, _Row] = OrderedDict()
+        self._blocks: dict[int, bytes] = {}
         self._reading = anyio.Lock()
         self._read_at = 0.0
         self._last = -1
@@ -65,6 +69,7 @@ class _Channel:
             fresh = self._last < 0 or now - self._read_at > 4 * _PAUSE
             calls, newest = await self._watch.newer(self._caller, 2**62 if fresh else self._last)
             self._read_at, self._last = anyio.current_time(), newest
+            self._blocks.clear()
             for call in reversed(calls):
                 self._rows.pop(call.id, None)
                 self._rows[call.id] = _Row(call)
@@ -80,9 +85,19 @@ class _Channel:
     def last(self) -> int:
         return self._last
 
-    def since(self, after: int) -> list[_Row]:
-        """Give what came after a record, the oldest first."""
-        return [row for row in self._rows.values() if row.call.audit > after]
+    def since(self, after: int, wanted: CallFilter, ask: Ask) -> bytes:
+        """Give what came after a record, oldest first; all who want everything get the same."""
+        if wanted != _EVERYTHING:
+            return b"".join(
+                row.drawn(ask) for row in self._newer(after) if matches(row.call, wanted)
+            )
+        if after not in self._blocks:
+            self._blocks[after] = b"".join(row.drawn(ask) for row in self._newer(after))
+        return self._blocks[after]
+
+    def _newer(self, after: int) -> list[_Row]:
+        newer = takewhile(lambda row: row.call.audit > after, reversed(self._rows.values()))
+        return list(newer)[::-1]
 
 
 _channels: WeakKeyDictionary[Watch, dict[str, _Channel]] = WeakKeyDictionary()
@@ -131,9 +146,9 @@ async def follow(ask: Ask, wanted: CallFilter) -> AsyncGenerator[bytes]:
             await anyio.sleep(_PAUSE)
             ticks += 1
             await channel.look()
-            rows = [row.drawn(ask) for row in channel.since(after) if matches(row.call, wanted)]
+            rows = channel.since(after, wanted, ask)
             after = channel.last
             if rows:
-                yield b"id: %d\nevent: rows\n%b\n" % (after, b"".join(rows))
+                yield b"id: %d\nevent: rows\n%b\n" % (after, rows)
             elif ticks % _BEAT_TICKS == 0:
                 yield b": still there\n\n"
