@@ -70,6 +70,7 @@ async def test_a_call_appears_while_one_watches_and_is_opened_with_its_chain(
         await row.get_by_role("link").first.click()
         await expect(page.locator("h1")).to_have_text("builtin:system_time")
         await expect(page.locator("svg.chain a")).to_have_count(2)
+        await page.wait_for_load_state()
         await page.keyboard.press("[")
         await expect(page.locator("h1")).to_have_text("agent:assistant")
         assert wrong == []
@@ -160,6 +161,7 @@ async def test_everything_is_reached_by_the_keyboard(node: Live, browser: Browse
             await page.keyboard.press("g")
             await page.keyboard.press(letter)
             await expect(page.locator("h1")).to_contain_text(heading)
+            await page.wait_for_load_state()  # a key before that is heard by nobody
         await page.keyboard.press("?")
         await expect(page.locator("#keys-help")).to_be_visible()
         await page.keyboard.press("Escape")
@@ -177,6 +179,7 @@ async def test_everything_is_reached_by_the_keyboard(node: Live, browser: Browse
         await page.goto(f"{node.url}/settings")
         await page.get_by_role("button", name="Switch them off").click()
         await expect(page.get_by_text("shortcuts are off")).to_be_visible()
+        await page.wait_for_load_state()
         await page.keyboard.press("g")
         await page.keyboard.press("c")
         await expect(page.locator("h1")).to_have_text("Settings")
