@@ -165,6 +165,7 @@ async def test_everything_is_reached_by_the_keyboard(node: Live, browser: Browse
         await page.keyboard.press("?")
         await expect(page.locator("#keys-help")).to_be_visible()
         await page.keyboard.press("Escape")
+        await expect(page.locator("#keys-help")).to_be_hidden()
         await page.keyboard.press("/")
         await expect(page.locator("#jump")).to_be_focused()
         await page.keyboard.press("g")  # letters in a field are letters

@@ -180,7 +180,7 @@ const acts = {
 };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") { $("[data-stop]")?.click(); if (document.activeElement?.matches("input, textarea")) document.activeElement.blur(); return; }
-  if (off || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (off || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open]")) return;
   if (going) {
     going = false;
     if (places[event.key]) { event.preventDefault(); location.assign(places[event.key]); }
