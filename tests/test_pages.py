@@ -111,10 +111,14 @@ def desk(tmp_path: Path) -> Generator[Desk]:
 
 
 def alike(told: str, answered: str) -> bool:
-    """Whether an answer is the page's: `...` stands for anything, and JSON may be laid out."""
+    """Whether an answer is the page's: `...` stands for anything, and JSON may be laid out.
+
+    A line of nothing else stands for any number of lines.
+    """
     if told.startswith("{"):
         return same(json.loads(told), json.loads(answered))
     lines = [re.escape(line.rstrip()).replace(r"\.\.\.", ".*") for line in told.splitlines()]
+    lines = ["(?:.*\n)*.*" if line == ".*" else line for line in lines]
     pattern = "\n".join(line.replace(r"\ ", " +") for line in lines)
     return re.fullmatch(pattern, answered.strip()) is not None
 
