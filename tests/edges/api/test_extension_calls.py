@@ -129,3 +129,15 @@ async def test_it_gives_nobody_what_they_do_not_have(tmp_path: Path, runtime: st
     assert answers[1:3] == [{"refused": "unknown_tool"}] * 2
     assert "refused" in answers[3]
     assert hidden.status == 404
+
+
+async def test_it_leads_nobody_out_of_their_toolset(tmp_path: Path) -> None:
+    config = '[toolsets.small]\ntools = ["ext:my-relay:relay"]\n'
+    async with live(tmp_path / "home", path=PATH, config=config) as node:
+        await enabled(node, "python")
+        bound = await node.key("bound", tools=["*"], projects=["default"], toolsets=["small"])
+        asked = {"tool": "system_time"}
+        direct = await node.call("builtin:system_time", key=bound)
+        led = await node.call("ext:my-relay:relay", asked, key=bound)
+    assert direct.status == 404
+    assert led.json["structured"] == {"refused": "unknown_tool"}

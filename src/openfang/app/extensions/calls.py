@@ -23,7 +23,8 @@ _STORE: Final = tool_id(Kind.BUILTIN, "memory_store")
 def made(spec: ExtensionSpec, parent: Call, tool: str, arguments: Mapping[str, Any]) -> Call:
     """Make it in the extension's name, for what both it and its caller may do.
 
-    Mode, project, spec and blacklist stay those of the call that it serves; so does the run.
+    Mode, project, spec, blacklist and selection stay those of the call that it serves; so does
+    the run.
     """
     return replace(
         parent.child(tool, arguments, ancestor=spec.caller_id),
@@ -43,6 +44,7 @@ def caller_of(spec: ExtensionSpec, caller: Caller) -> Caller:
         blacklist=caller.blacklist,
         cells_per_minute=caller.cells_per_minute,
         bounds=caller.bounds,
+        within=caller.within,
     )
     return held_to(own, caller)
 
