@@ -52,7 +52,7 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 
 def room(tmp_path: Path) -> Path:
     into = tmp_path / "into"
-    into.mkdir()
+    into.mkdir(parents=True)
     return into
 
 
@@ -161,3 +161,15 @@ def test_too_many_files_and_too_large_ones_are_not_taken_in(
         file.truncate(folders.LARGEST_FILE + 1)
     with pytest.raises(FolderRefused, match="large has more than"):
         files_of(folder)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_is_packed_as_everybody_packs_it(tmp_path: Path, method: int) -> None:
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w", method) as archive:
+        archive.writestr("manifest.json", "{}" * 500)
+    damaged = bytearray(into.getvalue())
+    damaged[60:70] = bytes(10)
+    for data in (into.getvalue(), bytes(damaged)):
+        with pytest.raises(FolderRefused, match=f"packed by method {method}"):
+            unpack(data, room(tmp_path / str(len(list(tmp_path.iterdir())))))

@@ -36,6 +36,8 @@ LARGEST_PARCEL: Final = 7_000_000
 """In base64 it fits into one request of the API."""
 _CHUNK: Final = 1 << 18
 _OVERHEAD: Final = 4 << 20
+# Others are rare, and some of them reserve as much memory as the archive says.
+_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _ANOTHER: Final = "pack the folder anew, as .tar.gz or .zip"
 _DAMAGED: Final = (
     tarfile.TarError,
@@ -152,6 +154,10 @@ def _unzip(data: bytes, room: _Room) -> None:
                 continue
             if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
                 raise FolderRefused(f"{one.filename!a} is a link or a device.")
+            if one.compress_type not in _METHODS:
+                raise FolderRefused(
+                    f"{one.filename!a} is packed by method {one.compress_type}.", way_out=_ANOTHER
+                )
             with archive.open(one) as content:
                 room.put(one.filename, content, executable=bool(mode & 0o111))
 
