@@ -365,9 +365,14 @@ async def test_a_flood_is_cut(tmp_path: Path, made: Path) -> None:
         assert result.is_error
 
 
-async def test_a_program_that_was_changed_is_not_run(tmp_path: Path, made: Path) -> None:
-    async with with_skill(tmp_path, written(made, "python", "main.py", "print(1)")) as app:
-        place = tmp_path / "home/skills/python-probe/main.py"
-        await to_thread.run_sync(place.write_text, "print(2)")
-        with pytest.raises(SourceFailed, match="not the file that was accepted"):
+@pytest.mark.parametrize("file", ["main.py", "helper.py", "json.py", "__pycache__/helper.pyc"])
+async def test_a_program_that_was_changed_is_not_run(tmp_path: Path, made: Path, file: str) -> None:
+    folder = written(made, "python", "main.py", "import json, helper\nprint(helper.WORD)")
+    (folder / "helper.py").write_text("WORD = 1")
+    async with with_skill(tmp_path, folder) as app:
+        assert (await app.call("ext:python-probe:probe")).text == "1"
+        place = tmp_path / "home/skills/python-probe" / file
+        place.parent.mkdir(exist_ok=True)
+        await to_thread.run_sync(place.write_text, "WORD = 2\nprint(2)")
+        with pytest.raises(SourceFailed, match="not those that were accepted"):
             await app.call("ext:python-probe:probe")

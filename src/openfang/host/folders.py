@@ -70,7 +70,7 @@ class Seal:
 
     def check(self) -> None:
         """Raise if it is anything else."""
-        if digest_of(files_of(self.folder)) != self.digest:
+        if digest_of(all_files_of(self.folder)) != self.digest:
             raise SourceFailed(
                 f"The files of {self.folder.name} are not those that were accepted.",
                 way_out=f"look at what changed: openfang ext show {self.folder.name}",
@@ -83,8 +83,13 @@ def seal_of(folder: Path, digest: str) -> Seal | None:
 
 
 def files_of(folder: Path) -> tuple[FolderFile, ...]:
-    """List every file of a folder, by path."""
+    """List every file of somebody's folder that would be taken in, by path."""
     return _walked(folder, _hashed)
+
+
+def all_files_of(folder: Path) -> tuple[FolderFile, ...]:
+    """List every file of a copy of ours, by path: what was left out of it has no place there."""
+    return _walked(folder, _hashed, frozenset())
 
 
 def copy_folder(folder: Path, into: Path) -> tuple[FolderFile, ...]:
@@ -101,7 +106,9 @@ def copy_folder(folder: Path, into: Path) -> tuple[FolderFile, ...]:
     return _walked(folder, copied)
 
 
-def _walked(folder: Path, take: Callable[[int, str], str]) -> tuple[FolderFile, ...]:
+def _walked(
+    folder: Path, take: Callable[[int, str], str], left_out: frozenset[str] = LEFT_OUT
+) -> tuple[FolderFile, ...]:
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -111,7 +118,7 @@ def _walked(folder: Path, take: Callable[[int, str], str]) -> tuple[FolderFile, 
     found: list[FolderFile] = []
     total = 0
     try:
-        for parent, name, path in _entries(root, ""):
+        for parent, name, path in _entries(root, "", left_out):
             one = _taken(parent, name, path, take)
             total += one.size
             found.append(one)
@@ -124,17 +131,17 @@ def _walked(folder: Path, take: Callable[[int, str], str]) -> tuple[FolderFile, 
     return tuple(found)
 
 
-def _entries(folder: int, prefix: str) -> Iterator[tuple[int, str, str]]:
+def _entries(folder: int, prefix: str, left_out: frozenset[str]) -> Iterator[tuple[int, str, str]]:
     """Walk down through folders only; each file comes with its open folder, name and path."""
     for name in sorted(os.listdir(folder)):
-        if name in LEFT_OUT:
+        if name in left_out:
             continue
         path = check_path(prefix + name)
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             below = os.open(name, _FOLDER, dir_fd=folder)
             try:
-                yield from _entries(below, f"{path}/")
+                yield from _entries(below, f"{path}/", left_out)
             finally:
                 os.close(below)
         elif stat.S_ISREG(mode):

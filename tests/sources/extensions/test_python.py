@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from py_compile import PycInvalidationMode
+from py_compile import compile as compiled
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -18,6 +21,7 @@ from openfang.core.errors import CallTimedOut, NotFound, SourceFailed, UnknownTo
 from openfang.core.extensions import Capability, Permissions
 from openfang.core.progress import Progress
 from openfang.extension import TOOLS, tool
+from openfang.host.folders import digest_of, files_of
 from openfang.host.headcount import headcount
 from openfang.safety.environment import DEFAULT_PATH
 
@@ -384,3 +388,21 @@ def test_a_decorated_function_stays_what_it_is() -> None:
 
     assert (add(1, 2), other()) == (3, "other")
     assert [name for name, _ in TOOLS[-2:]] == ["add", "other-name"]
+
+
+@pytest.mark.requirement("C11.3")
+async def test_a_compiled_copy_that_somebody_puts_there_is_not_started(tmp_path: Path) -> None:
+    async with stage(tmp_path) as on:
+        source = f"import helper\n{IMPORT}@tool\ndef work(): return helper.WORD"
+        spec = on.spec(source, "work")
+        helper = spec.folder / "helper.py"
+        await to_thread.run_sync(helper.write_text, "WORD = 'accepted'")
+        files = await to_thread.run_sync(files_of, spec.folder)
+        other = tmp_path / "other.py"
+        other.write_text("WORD = 'changed'")
+        copy = spec.folder / f"__pycache__/helper.{sys.implementation.cache_tag}.pyc"
+        unchecked = PycInvalidationMode.UNCHECKED_HASH
+        compiled(str(other), str(copy), invalidation_mode=unchecked)
+        await on.extensions.put(replace(spec, digest=digest_of(files)))
+        with pytest.raises(SourceFailed, match="not those that were accepted"):
+            await on.call("work")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from openfang.sources.mcp.source import McpSource
 
 _FILE: Final = "./"
+# Where nothing keeps it from writing there, its folder stays what was accepted.
+_NO_COPIES: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,7 +135,11 @@ def stdio_of(spec: ExtensionSpec, environ: Mapping[str, str], home: Path) -> Std
         argv=tuple(_word(spec.folder, word) for word in spec.runtime.entry),
         cwd=own,
         environment=child_environment(
-            environ, names=may.variables, home=str(own / "home"), tmp=str(own / "tmp")
+            environ,
+            names=may.variables,
+            literal=_NO_COPIES,
+            home=str(own / "home"),
+            tmp=str(own / "tmp"),
         ),
         sandbox=spec.sandbox,
         network=may.network,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from openfang.app.home.checks import ok, warn
 from openfang.core.errors import OpenFangError
 from openfang.core.installs import COMMANDS, FOLDERS, WAITING
-from openfang.host.folders import digest_of, files_of
+from openfang.host.folders import all_files_of, digest_of
 from openfang.storage.health import schema_version
 from openfang.storage.installs import InstallStore
 
@@ -41,7 +41,7 @@ def _why_not(install: Install, home: Home) -> str:
     if not install.enabled:
         return ""
     try:
-        digest = digest_of(files_of(root / install.id))
+        digest = digest_of(all_files_of(root / install.id))
     except (OpenFangError, OSError) as error:
         return f"cannot be read: {error}"
     return "" if digest == install.accepted else "is held back: its files changed"

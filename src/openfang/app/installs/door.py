@@ -20,7 +20,7 @@ from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
 from openfang.core.events import INSTALL_CHANGED, Record
 from openfang.core.ids import Kind
 from openfang.core.installs import COMMANDS, FOLDERS, WAITING
-from openfang.host.folders import copy_folder, digest_of, files_of
+from openfang.host.folders import all_files_of, copy_folder, digest_of
 from openfang.host.parcels import unpack
 from openfang.host.replace import replace_folder, sync_below
 from openfang.registry.board import Scanning
@@ -75,7 +75,7 @@ class Door:
 
     def _looked(self, sort: Sort, folder: Path, origin: str, near: _Near) -> Review:
         described = sort.read(folder)
-        files = files_of(folder)
+        files = all_files_of(folder)
         known = self._house.store.get(described.id)
         found = ()
         if self._scanning is not Scanning.OFF:

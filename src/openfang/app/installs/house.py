@@ -12,7 +12,7 @@ from anyio import to_thread
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.events import INSTALL_HELD, Record
 from openfang.core.installs import FOLDERS
-from openfang.host.folders import digest_of, files_of
+from openfang.host.folders import all_files_of, digest_of
 from openfang.registry.pins import said_of
 from openfang.storage.installs import InstallStore
 
@@ -117,7 +117,7 @@ class Installs:
         await self.sort(install.kind).drop(install.id)
 
     def _digest(self, sort: Sort, id_: str) -> str:
-        return digest_of(files_of(self.place(sort, id_)))
+        return digest_of(all_files_of(self.place(sort, id_)))
 
     async def _hold(self, install: Install, reason: str) -> None:
         self.held[install.id] = reason

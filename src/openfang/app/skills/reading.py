@@ -11,7 +11,7 @@ from openfang.app.installs.reviews import Described
 from openfang.config.skill_files import MARKDOWN, SCRIPTS, TOML, SkillFile, read_skill
 from openfang.config.skills import NO_SETTINGS
 from openfang.core.errors import ConfigError
-from openfang.host.folders import files_of
+from openfang.host.folders import all_files_of
 from openfang.sources.skills.spec import Provided, SkillSpec, interpreter_of
 from openfang.sources.skills.tools import tools_of
 
@@ -46,7 +46,7 @@ class Reading:
     @classmethod
     def of(cls, folder: Path) -> Reading:
         """Read one. It blocks, and runs nothing."""
-        files = {one.path: one.sha256 for one in files_of(folder)}
+        files = {one.path: one.sha256 for one in all_files_of(folder)}
         return cls(said=read_folder(folder), folder=folder, files=files)
 
     def spec(self, home: Path, settings: SkillSettings = NO_SETTINGS) -> SkillSpec:

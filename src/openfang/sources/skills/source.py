@@ -13,6 +13,7 @@ from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.ids import Kind, tool_id
 from openfang.core.results import error_result, text_result
 from openfang.host.files import Folder
+from openfang.host.folders import all_files_of
 from openfang.sources.skills import tools as offered
 from openfang.sources.skills.running import Errand, answer_of, output_of
 from openfang.sources.skills.spec import interpreter_of
@@ -107,6 +108,15 @@ class SkillSource:
             )
         return data
 
+    async def _unchanged(self) -> None:
+        """See that all its files are those that were accepted: a program reads others of them."""
+        found = await to_thread.run_sync(all_files_of, self.spec.folder)
+        if {one.path: one.sha256 for one in found} != self.spec.files:
+            raise SourceFailed(
+                f"The files of the skill {self.name} are not those that were accepted.",
+                way_out=f"openfang skills show {self.name}",
+            )
+
     def _bytes(self, file: str) -> bytes:
         folder = Folder(self.spec.folder)
         try:
@@ -120,7 +130,7 @@ class SkillSource:
         interpreter = interpreter_of(script)
         if interpreter is None or script not in spec.scripts:
             return error_result(f"{script} is none of the scripts of {self.name}.")
-        await self._accepted(script)
+        await self._unchanged()
         errand = Errand(
             interpreter=interpreter,
             file=script,
@@ -134,7 +144,7 @@ class SkillSource:
         spec, tool = self.spec, admitted.tool.name
         if spec.runtime is None:
             return error_result(f"Nothing runs {tool} of {self.name}.")
-        await self._accepted(spec.entry)
+        await self._unchanged()
         asked = {"tool": tool, "input": admitted.call.arguments}
         errand = Errand(
             interpreter=spec.runtime,
