@@ -120,7 +120,7 @@ class Limits(Section):
     """What its process may take."""
 
     memory_bytes: int = Field(
-        default=512 * MIB, ge=16 * MIB, le=64 << 30, description="Memory of its process."
+        default=512 * MIB, ge=16 * MIB, le=64 << 30, description="Memory of its processes."
     )
     cpu_seconds: float = Field(
         default=300.0, gt=0, le=86_400, description="Seconds of work of its process."

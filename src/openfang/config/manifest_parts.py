@@ -139,7 +139,7 @@ class Resources(Section):
     """What the agent may use up; for money and tokens 0 means no bound of its own."""
 
     max_memory_bytes: Bytes = Field(
-        default=256 * MIB, description="Memory of each process that runs for the agent."
+        default=256 * MIB, description="Memory of all processes that run for the agent."
     )
     max_cpu_time_ms: Milliseconds = Field(
         default=30_000, description="Processor time of each such process, in milliseconds."

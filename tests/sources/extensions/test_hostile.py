@@ -221,6 +221,24 @@ async def test_it_takes_the_memory_that_it_may_take_and_no_more(tmp_path: Path) 
         assert "MemoryError" in await on.text("work")
 
 
+async def test_its_processes_take_no_more_memory_together(tmp_path: Path) -> None:
+    async with beside_a_good_one(tmp_path) as on:
+        await on.put(
+            f"""{IMPORT}
+@tool
+def work():
+    for _ in range(6):
+        if os.fork() == 0:
+            held = b"x" * (64 << 20)
+            time.sleep(1000)
+    time.sleep(1000)
+""",
+            "work",
+            runtime={"memory_bytes": 256 << 20},
+        )
+        assert "its processes held more than 256 MB of memory" in await failure(on)
+
+
 async def test_its_processor_time_is_bounded(tmp_path: Path) -> None:
     async with beside_a_good_one(tmp_path) as on:
         source = f"{IMPORT}@tool\nasync def work():\n    while True: pass"

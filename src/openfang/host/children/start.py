@@ -73,7 +73,7 @@ class Recipe:
 
     @property
     def weighed(self) -> bool:
-        """Whether its memory is bounded by what its processes hold, not by what they reserve."""
+        """Whether only what its processes hold is bounded, and not what each of them reserves."""
         return isinstance(self.runtime, Node)
 
 

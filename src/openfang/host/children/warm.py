@@ -154,7 +154,7 @@ class Warm:
         recipe, found = self._recipe, family(pid)
         if len(found) > MOST_PROCESSES:
             return f"it started more than {MOST_PROCESSES} processes"
-        if recipe.weighed and weight(found) > recipe.memory_bytes:
+        if weight(found) > recipe.memory_bytes:
             return f"its processes held more than {recipe.memory_bytes >> 20} MB of memory"
         if self._wrote and size_of(recipe.workspace, recipe.disk_bytes) > recipe.disk_bytes:
             return f"it wrote more than {recipe.disk_bytes / (1 << 20):g} MB into its workspace"
