@@ -15,6 +15,7 @@ from openfang.core.errors import CallTimedOut, Parked, SourceFailed
 from openfang.core.keys import Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk
+from openfang.host.cgroups import hierarchy
 from openfang.host.parcels import pack
 from openfang.testing import OpenApp, open_test_app
 
@@ -356,6 +357,30 @@ async def test_a_program_that_never_ends_is_ended(tmp_path: Path, made: Path) ->
     async with with_skill(tmp_path, written(made, "python", "main.py", program), config) as app:
         with pytest.raises(CallTimedOut):
             await app.call("ext:python-probe:probe")
+
+
+GREEDY = """
+import os, time
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        held = b"x" * (500 << 20)
+        time.sleep(1000)
+    children.append(child)
+ended, status = os.wait()
+print(os.waitstatus_to_exitcode(status))
+for child in children:
+    if child != ended:
+        os.kill(child, 9)
+"""
+
+
+@pytest.mark.skipif(hierarchy() is None, reason="nobody here can write cgroups")
+async def test_what_it_starts_takes_no_more_memory_together(tmp_path: Path, made: Path) -> None:
+    async with with_skill(tmp_path, written(made, "python", "main.py", GREEDY)) as app:
+        result = await app.call("ext:python-probe:probe")
+        assert "-9" in result.text
 
 
 async def test_a_flood_is_cut(tmp_path: Path, made: Path) -> None:

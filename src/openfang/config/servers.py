@@ -28,6 +28,7 @@ from openfang.config.fields import (
     meaning,
 )
 
+MOST_MEMORY_MB, MOST_PROCESSES = 4096, 1024
 _TYPE = "A child's standard input and output, or HTTP in either of its two forms."
 
 
@@ -216,12 +217,12 @@ class McpServer(Section):
         default=(), description="More paths that the sandboxed child may write."
     )
     max_memory_mb: Count = Field(
-        default=4096,
+        default=MOST_MEMORY_MB,
         description="MiB of memory that the child may take: with all it starts where cgroups can "
         "be written, else each of its processes.",
     )
     max_processes: Count = Field(
-        default=1024,
+        default=MOST_PROCESSES,
         description="Processes and threads that the child may have; not held where it runs without "
         "a sandbox and without cgroups.",
     )

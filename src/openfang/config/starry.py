@@ -99,7 +99,7 @@ class Sandbox(CamelSection):
     """Bounds of the processes that run for the agent."""
 
     memory_limit_mb: Annotated[int, Field(gt=0, le=1 << 20)] = Field(
-        default=256, description="Memory of each process, in MiB."
+        default=256, description="Memory of all processes, in MiB."
     )
     rpc_timeout_ms: Milliseconds = Field(
         default=30_000, description="How long a plugin may take to answer, in milliseconds."

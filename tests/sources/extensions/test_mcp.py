@@ -13,6 +13,7 @@ from openfang.core.errors import UnknownTool
 from openfang.core.extensions import Capability, Permissions
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Trust
+from openfang.host.cgroups import hierarchy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.requirement("C6.3", "C1.1", "C16.1"), pytest.mark.needs("bwrap")]
 
 SERVER = """
-import json, os, sys
+import json, os, resource, sys
 
 def tool(name, description="Says something."):
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -41,6 +42,8 @@ for line in sys.stdin:
         result = {"tools": TOOLS}
     elif method == "tools/call":
         text = said["params"]["arguments"].get("text", "")
+        if text == "bounds":
+            text = str(resource.getrlimit(resource.RLIMIT_DATA)[0])
         if text == "die":
             os._exit(3)
         if text.startswith("read "):
@@ -116,3 +119,13 @@ async def test_its_manifest_can_raise_a_risk_and_not_lower_it(tmp_path: Path) ->
         await put(on, low, name="lower", trust=Trust.MEDIUM)
         await offered(on, "ext:lower:secret")
         assert on.tool("secret", "lower").tags
+
+
+async def test_it_is_bounded_as_any_server_is(tmp_path: Path) -> None:
+    async with stage(tmp_path) as on:
+        await put(on, "echo")
+        await offered(on)
+        assert int(await on.text("echo", text="bounds")) == (4096 << 20) * 7 // 8
+        await on.text("echo", text="bounds")
+        if hierarchy() is not None:
+            assert "resources" in on.state().layers

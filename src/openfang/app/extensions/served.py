@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from openfang.app.extensions.state import State
 from openfang.app.servers.connecting import Connecting
+from openfang.config.servers import MOST_MEMORY_MB, MOST_PROCESSES
 from openfang.core.errors import OpenFangError
 from openfang.core.extensions import Capability
 from openfang.core.ids import Kind
@@ -148,6 +149,8 @@ def stdio_of(spec: ExtensionSpec, environ: Mapping[str, str], home: Path) -> Std
         own=(spec.folder,),
         workspace=spec.workspace,
         trusted=False,
+        memory=MOST_MEMORY_MB << 20,
+        processes=MOST_PROCESSES,
         seal=seal_of(spec.folder, spec.digest),
     )
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _OUTPUT: Final = 1 << 20
 _LAST_WORDS: Final = 2_000
 _MEMORY: Final = 1 << 30
+_PROCESSES: Final = 256
 # Its own limit on memory: it reserves more addresses than it will ever use.
 _NODE: Final = ("node", "--max-old-space-size=512")
 _PYTHON: Final = (sys.executable, "-E", "-s", "-B", "-X", "utf8")
@@ -112,7 +113,9 @@ class Runner:
 def _limits(interpreter: Interpreter, seconds: float) -> Limits:
     return Limits(
         memory=None if interpreter == "node" else _MEMORY,
-        processes=256,
+        group_memory=_MEMORY,
+        processes=_PROCESSES,
+        group_processes=_PROCESSES,
         open_files=1024,
         file_size=1 << 30,
         cpu_seconds=int(seconds) + 1,
