@@ -170,6 +170,21 @@ async def test_a_setting_is_the_operators_word_then_a_variable_then_a_default(
         assert result.structured["words"] == 3
 
 
+async def test_every_secret_that_it_was_given_is_known_again(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("ONE", "TWO", "THREE", "FOUR_API_TOKEN")
+    more = "".join(f'[config.{name}]\nenv = "{name}"\n' for name in names)
+    config = "[skills.python-probe.config]\n"
+    config += "".join(f'{name} = "kept-back-{name}-8731"\n' for name in names[:3])
+    monkeypatch.setenv("FOUR_API_TOKEN", "kept-back-FOUR-8731")
+    program = f"import os\nprint([os.environ[name] for name in {names}])"
+    folder = written(made, "python", "main.py", program, more)
+    async with with_skill(tmp_path, folder, config) as app:
+        told = (await app.call("ext:python-probe:probe")).text
+        assert (told.count("[redacted:known_value:"), "8731" in told) == (4, False)
+
+
 async def test_a_setting_that_is_missing_is_said_and_nothing_runs(
     tmp_path: Path, made: Path
 ) -> None:

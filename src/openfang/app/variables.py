@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 from openfang.safety.environment import VariableRefused, expand, references
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from openfang.app.parts import Parts
 
 
-def expanded(parts: Parts, owner: str, text: str) -> str:
-    """Put in what it stands for; it is redacted from now on. It blocks: use it in a thread."""
-    value = expand(text, {name: _value(parts, name) for name in references(text)})
-    parts.redactor.learn([value], owner)
-    return value
+def expanded(
+    parts: Parts, owner: str, texts: Mapping[str, str], secrets: Iterable[str] = ()
+) -> dict[str, str]:
+    """Put in what each of an owner's settings stands for. It blocks: use it in a thread.
+
+    All of them, and other `secrets` of that owner's, are redacted from now on: what is told later
+    takes the place of what was told before.
+    """
+    values = {key: _expanded(parts, text) for key, text in texts.items()}
+    parts.redactor.learn([*values.values(), *secrets], owner)
+    return values
+
+
+def _expanded(parts: Parts, text: str) -> str:
+    return expand(text, {name: _value(parts, name) for name in references(text)})
 
 
 def _value(parts: Parts, name: str) -> str:

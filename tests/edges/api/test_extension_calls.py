@@ -141,3 +141,27 @@ async def test_it_leads_nobody_out_of_their_toolset(tmp_path: Path) -> None:
         led = await node.call("ext:my-relay:relay", asked, key=bound)
     assert direct.status == 404
     assert led.json["structured"] == {"refused": "unknown_tool"}
+
+
+async def test_every_secret_that_it_was_given_is_known_again(tmp_path: Path) -> None:
+    names = ("ONE", "TWO", "THREE")
+    manifest = {
+        "id": "teller",
+        "version": "1.0.0",
+        "runtime": "python",
+        "capabilities": [{"name": "tell", "input_schema": {"type": "object"}}],
+        "config": {name: {"secret": True} for name in names},
+    }
+    code = (
+        "from openfang.extension import tool\n@tool\n"
+        f"def tell(context): return ' '.join(context.config[name] for name in {names})"
+    )
+    files = {"manifest.json": json.dumps(manifest), "main.py": code}
+    archive, digest = await to_thread.run_sync(parcel_of, files)
+    config = "[extensions.teller.config]\n"
+    config += "".join(f'{name} = "kept-back-{name}-8731"\n' for name in names)
+    async with live(tmp_path / "home", path=PATH, config=config) as node:
+        await node.post("/api/extensions", {"archive_base64": archive})
+        await node.post("/api/extensions/teller/enable", {"digest": digest})
+        told = (await node.call("ext:teller:tell")).json["content"][0]["text"]
+    assert (told.count("[redacted:known_value:"), "8731" in told) == (3, False)

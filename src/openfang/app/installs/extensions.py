@@ -91,7 +91,7 @@ class ExtensionSort:
                 way_out=f"declared are: {', '.join(declared) or 'none'}",
             )
         values = {name: one.default for name, one in declared.items() if one.default is not None}
-        values |= {name: self._value(id_, one) for name, one in settings.config.items()}
+        values |= self._values(id_, settings.config)
         missing = [name for name, one in declared.items() if one.required and name not in values]
         if missing:
             raise ConfigError(
@@ -100,10 +100,14 @@ class ExtensionSort:
             )
         return values
 
-    def _value(self, owner: str, value: SecretStr | float) -> str | float:
-        if isinstance(value, SecretStr):
-            return expanded(self.parts, owner, value.get_secret_value())
-        return value
+    def _values(self, id_: str, written: Mapping[str, SecretStr | float]) -> dict[str, str | float]:
+        texts = {
+            name: value.get_secret_value()
+            for name, value in written.items()
+            if isinstance(value, SecretStr)
+        }
+        plain = {name: one for name, one in written.items() if not isinstance(one, SecretStr)}
+        return {**plain, **expanded(self.parts, f"extensions.{id_}", texts)}
 
     async def drop(self, id_: str) -> None:
         """Take it away."""

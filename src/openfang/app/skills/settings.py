@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from openfang.app.servers.sealing import secrets_in
 from openfang.app.variables import expanded
 from openfang.config.skills import NO_SETTINGS
 from openfang.core.errors import HomeError
@@ -18,20 +19,22 @@ _OURS: Final = ("OPENFANG_", "PATH", "HOME", "TMPDIR", "LD_", "PYTHON", "NODE_OP
 
 def values_of(parts: Parts, said: SkillFile) -> dict[str, str]:
     """Find the value of each setting; it blocks. One that must be there and is not is an error."""
-    found = {one.name: _value(parts, said.name, one) for one in said.variables}
-    return {name: value for name, value in found.items() if value is not None}
+    config = parts.config.skills.get(said.name, NO_SETTINGS).config
+    known = {one.name: one for one in said.variables}
+    written = {name: one.get_secret_value() for name, one in config.items() if name in known}
+    given = {name: one.env for name, one in known.items() if name not in written and _is_set(one)}
+    secrets = secrets_in({name: os.environ[name] for name in given.values()})
+    values = {name: one.default for name, one in known.items() if one.default is not None}
+    values |= {name: os.environ[variable] for name, variable in given.items()}
+    values |= expanded(parts, f"skills.{said.name}", written, secrets)
+    for name, one in known.items():
+        if one.required and name not in values:
+            raise HomeError(
+                f"The skill {said.name} needs {name}, which nobody has set.",
+                way_out=f'config.{name} = "..." below [skills.{said.name}]',
+            )
+    return values
 
 
-def _value(parts: Parts, skill: str, one: SkillVariable) -> str | None:
-    settings = parts.config.skills.get(skill, NO_SETTINGS)
-    written = settings.config.get(one.name)
-    if written is not None:
-        return expanded(parts, f"skills.{skill}", written.get_secret_value())
-    if one.env and one.env in os.environ and not one.env.startswith(_OURS):
-        return os.environ[one.env]
-    if one.default is None and one.required:
-        raise HomeError(
-            f"The skill {skill} needs {one.name}, which nobody has set.",
-            way_out=f'config.{one.name} = "..." below [skills.{skill}]',
-        )
-    return one.default
+def _is_set(one: SkillVariable) -> bool:
+    return one.env in os.environ and not one.env.startswith(_OURS)
