@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from os.path import normpath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -23,6 +24,7 @@ from openfang.config.fields import (
     Argument,
     EffectName,
     FolderPath,
+    Folders,
     Glob,
     RiskName,
     Seconds,
@@ -34,6 +36,7 @@ from openfang.config.fields import (
 )
 from openfang.config.manifest_parts import InnerPath, Requirement
 from openfang.config.tools import WireName
+from openfang.safety.environment import is_ours
 from openfang.safety.schemas import compile_schema
 
 MIB = 1 << 20
@@ -64,8 +67,9 @@ def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema
 
 
-def _not_everything(path: str) -> str:
-    if path.rstrip("/") in {"", "~"}:
+def _not_everything(path: str, info: ValidationInfo) -> str:
+    user = str(info.context.user) if isinstance(info.context, Folders) else "~"
+    if normpath(path).lstrip("/") in {"", "~", normpath(user).lstrip("/")}:
         raise _wrong("a folder or file, and not all there is")
     return path
 
@@ -240,6 +244,12 @@ def _grantable(word: str) -> str:
     return word
 
 
+def _theirs(name: str) -> str:
+    if is_ours(name):
+        raise _wrong(f"a variable that may be asked for, and not {name}")
+    return name
+
+
 class PermissionsSection(Section):
     """What it may reach; nothing, unless it is written here."""
 
@@ -257,8 +267,8 @@ class PermissionsSection(Section):
     fs_write: tuple[Place, ...] = Field(
         default=(), description="Paths beside its own workspace that it may write."
     )
-    env: tuple[Variable, ...] = Field(
-        default=(), description="Variables of the node's that it gets."
+    env: tuple[Annotated[Variable, AfterValidator(_theirs)], ...] = Field(
+        default=(), description="Variables of the node's that it gets; none of the node itself."
     )
 
 

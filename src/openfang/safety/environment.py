@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_OURS: Final = frozenset({"PATH", "HOME", "TMPDIR", "NODE_OPTIONS"})
+_OURS_BEGIN: Final = ("OPENFANG_", "LD_", "PYTHON")
 _NAME = re.compile(r"\A[A-Za-z_][A-Za-z0-9_]*\Z")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -47,6 +49,11 @@ def child_environment(  # noqa: PLR0913 - each is another place that a variable 
     for name, value in (literal or {}).items():
         environment[_checked(name)] = _without_nul(value)
     return environment
+
+
+def is_ours(name: str) -> bool:
+    """Whether a variable is no program's to ask for: our keys, its folders, what its code is."""
+    return name in _OURS or name.startswith(_OURS_BEGIN)
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

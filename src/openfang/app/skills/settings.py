@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from openfang.app.servers.sealing import secrets_in
 from openfang.app.variables import expanded
 from openfang.config.skills import NO_SETTINGS
 from openfang.core.errors import HomeError
+from openfang.safety.environment import is_ours
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.skill_files import SkillFile, SkillVariable
-
-_OURS: Final = ("OPENFANG_", "PATH", "HOME", "TMPDIR", "LD_", "PYTHON", "NODE_OPTIONS")
 
 
 def values_of(parts: Parts, said: SkillFile) -> dict[str, str]:
@@ -37,4 +36,4 @@ def values_of(parts: Parts, said: SkillFile) -> dict[str, str]:
 
 
 def _is_set(one: SkillVariable) -> bool:
-    return one.env in os.environ and not one.env.startswith(_OURS)
+    return one.env in os.environ and not is_ours(one.env)
