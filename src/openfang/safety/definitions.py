@@ -28,11 +28,13 @@ LONGEST: Final = 16_000
 """Of one text so much is judged; one that is longer is a finding itself."""
 _MOST_TEXTS: Final = 5_000
 _MOST_FINDINGS: Final = 20
+_MOST_SHOWN: Final = 40
 _EXCERPT: Final = 160
 _SHORTEST: Final = 12
 _CODED: Final = re.compile(r"(?:0x)?([0-9a-fA-F]{32,})|([A-Za-z0-9+/_-]{24,}={0,2})")
-_READABLE: Final = re.compile(r"[A-Za-z]{2,}(?:[ ,.'-]+[A-Za-z~/._]+){2,}")
-_TALKING: Final = re.compile(r"[A-Za-z]{2,}(?:[ ,.'-]+[A-Za-z~/._]+){4,}")
+# From where a word begins, and never back into it: a text can be one long word.
+_READABLE: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?:[ ,.'-]+[A-Za-z~/._]+){2,}")
+_TALKING: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?:[ ,.'-]+[A-Za-z~/._]+){4,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _NAMES: Final = frozenset({"name", "title"})
 # Values that name a part of the definition: choices of an argument, skills of an agent.
@@ -126,14 +128,14 @@ def scan(definition: object, own: Collection[str] = ()) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for text in texts[:_MOST_TEXTS]:
         found += _judged(text, known)
-        if len(found) > _MOST_FINDINGS:
-            break
+        if sum(one.serious for one in found) > _MOST_FINDINGS:
+            break  # what is not serious never hides what is
     if len(texts) > _MOST_TEXTS:
         found.append(Finding(code="overlong", place="", excerpt=f"{len(texts)} texts"))
     unique: dict[tuple[str, str], Finding] = {}
     for one in found:
         unique.setdefault((one.code, one.place), one)
-    return tuple(sorted(unique.values(), key=lambda one: not one.serious))
+    return tuple(sorted(unique.values(), key=lambda one: not one.serious)[:_MOST_SHOWN])
 
 
 def serious(findings: Iterable[Finding]) -> bool:
