@@ -150,14 +150,26 @@ def test_a_skill_that_gives_orders_to_the_model_is_held(
         assert listed(cli) == ["ext:helpful:read"]
 
 
-def test_orders_in_any_of_its_texts_are_found(fresh: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "before"),
+    [
+        ("more.md", ""),
+        ("more.MD", ""),
+        ("more.rst", ""),
+        ("more", ""),
+        ("more.md", "A plain word. " * 5_000),
+    ],
+)
+def test_orders_in_any_of_its_texts_are_found(
+    fresh: Cli, tmp_path: Path, file: str, before: str
+) -> None:
     folder = plain(tmp_path, "helpful")
     (folder / "references").mkdir()
-    (folder / "references/more.md").write_text(POISON, "utf-8")
+    (folder / "references" / file).write_text(before + POISON, "utf-8")
     done = fresh("skills", "check", str(folder), "--json")
     found = [one for one in done.json["review"]["findings"] if one["serious"]]
     assert "overrides_instructions" in [one["code"] for one in found]
-    assert all("references/more.md" in one["place"] for one in found)
+    assert all(f"references/{file}" in one["place"] for one in found)
 
 
 @pytest.mark.requirement("C11.3")

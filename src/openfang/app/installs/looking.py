@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from openfang.safety.definitions import Finding, alike, scan
+from openfang.safety.definitions import LONGEST, Finding, alike, scan
 from openfang.safety.scan import Scan
 from openfang.safety.shapes import SHAPES
 from openfang.safety.unseen import revealed, shown, unseen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from openfang.app.installs.reviews import Described
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from openfang.safety.definitions import Neighbours
 
 _LONGEST: Final = 1 << 20
+_OVERLAP: Final = 1_000
 _EXCERPT: Final = 120
 _MOST: Final = 100
 _MOST_OF_ONE: Final = 5
@@ -54,8 +56,20 @@ def findings_of(
 
 def _in_words(described: Described) -> Iterator[Finding]:
     own = [tool.name.lower() for tool in described.tools]
-    for one in scan(described.definition, own):
+    for one in scan(_in_pieces(described.definition), own):
         yield replace(one, place=f"{described.written}: {one.place}")
+
+
+def _in_pieces(value: object) -> object:
+    """Part what is longer than is looked at, so that all of it is; an order lies in one piece."""
+    if isinstance(value, str) and len(value) > LONGEST:
+        return [value[at : at + LONGEST] for at in range(0, len(value), LONGEST - _OVERLAP)]
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value)
+        return {name: _in_pieces(member) for name, member in members.items()}
+    if isinstance(value, list | tuple):
+        return [_in_pieces(one) for one in cast("Sequence[object]", value)]
+    return value
 
 
 def _in_names(

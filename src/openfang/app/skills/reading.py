@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.installs.extensions import sandbox_words
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 CHILDREN: Final = "children"
 WORKSPACES: Final = "workspaces"
+# What is written to be read; programs and data would be taken for orders where they are none.
+_TEXTS: Final = frozenset(
+    {"", ".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".org", ".html", ".htm"}
+)
 
 
 def read_folder(folder: Path) -> SkillFile:
@@ -115,7 +119,7 @@ class Reading:
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         for path in self.files:
-            if path.endswith((".md", ".txt")) and path not in MARKDOWN:
+            if PurePosixPath(path).suffix.lower() in _TEXTS and path not in MARKDOWN:
                 yield path, (self.folder / path).read_text("utf-8", errors="replace")
 
     def _runs(self, spec: SkillSpec) -> bool:
