@@ -77,6 +77,15 @@ def test_what_programs_live_of_is_allowed_and_what_hurts_is_not(machine: str) ->
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_no_file_is_made_to_lend_its_owners_rights(machine: str) -> None:
+    for number, mode in PROCESSORS[machine].chmods:
+        before = [0] * mode
+        assert decided(machine, number, *before, 0o755) == ALLOWED
+        assert decided(machine, number, *before, 0o4755) == EPERM
+        assert decided(machine, number, *before, 0o2755) == EPERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_clone_makes_threads_and_processes_and_no_namespaces(machine: str) -> None:
     clone = PROCESSORS[machine].clone
     assert decided(machine, clone, 0x3D0F00) == ALLOWED  # a thread

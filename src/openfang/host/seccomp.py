@@ -30,6 +30,8 @@ _ERROR: Final = 0x00050000
 _X32: Final = 0x40000000
 # New namespaces: mount, cgroup, uts, ipc, user, pid, network.
 _NAMESPACES: Final = 0x7E020000
+# Lent to whoever runs a file: its owner's rights, or its group's. The owner is who we are.
+_LENT_RIGHTS: Final = 0o6000
 # Typing into a terminal for whoever reads it next.
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 AF_UNIX, AF_INET, AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -75,6 +77,8 @@ class Processor:
     clone: int
     ioctl: int
     socket: int
+    # Each with which of its arguments is the mode.
+    chmods: tuple[tuple[int, int], ...]
     has_x32: bool = False
 
 
@@ -86,6 +90,7 @@ PROCESSORS: Final[Mapping[str, Processor]] = {
         clone=56,
         ioctl=16,
         socket=41,
+        chmods=((90, 1), (91, 1), (268, 2), (452, 2)),
         has_x32=True,
     ),
     "aarch64": Processor(
@@ -94,6 +99,7 @@ PROCESSORS: Final[Mapping[str, Processor]] = {
         clone=220,
         ioctl=29,
         socket=198,
+        chmods=((52, 1), (53, 2), (452, 2)),
     ),
 }
 
@@ -124,9 +130,14 @@ def _steps(processor: Processor, sockets: Sockets) -> list[Step]:
         (_LOAD, 0, 0, _NUMBER),
         *strange,
         *_when(_CLONE3, [_refuse(errno.ENOSYS)]),
-        *_when(processor.clone, _without_bits(_NAMESPACES)),
+        *_when(processor.clone, _without_bits(0, _NAMESPACES)),
         *_when(processor.ioctl, _without_values(1, (_TIOCSTI, _TIOCLINUX))),
         *_when(processor.socket, _of_families(sockets)),
+        *(
+            step
+            for number, mode in processor.chmods
+            for step in _when(number, _without_bits(mode, _LENT_RIGHTS))
+        ),
         *(step for number in processor.denied for step in _when(number, [_refuse(errno.EPERM)])),
         _allow(),
     ]
@@ -150,8 +161,8 @@ def _argument(index: int) -> Step:
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
-def _without_bits(bits: int) -> list[Step]:
-    return [_argument(0), (_ANY_BIT, 0, 1, bits), _refuse(errno.EPERM), _allow()]
+def _without_bits(index: int, bits: int) -> list[Step]:
+    return [_argument(index), (_ANY_BIT, 0, 1, bits), _refuse(errno.EPERM), _allow()]
 
 
 def _without_values(index: int, values: tuple[int, ...]) -> list[Step]:

@@ -239,6 +239,35 @@ def work():
         assert "its processes held more than 256 MB of memory" in await failure(on)
 
 
+async def test_it_leaves_no_program_that_lends_our_rights(tmp_path: Path) -> None:
+    """What it writes is ours, so that whoever runs it would be who we are."""
+    async with beside_a_good_one(tmp_path) as on:
+        await on.put(
+            f"""{IMPORT}{TRIED}
+def made(name):
+    with open(name, "w", opener=lambda path, flags: os.open(path, flags, 0o4755)) as file:
+        file.write("#!")
+
+@tool
+def work():
+    with open("plain", "w") as file:
+        file.write("#!")
+    tried_ones = [
+        tried(os.chmod, "plain", 0o755),
+        tried(os.chmod, "plain", 0o4755),
+        tried(os.chmod, "plain", 0o2755),
+        tried(made, "born"),
+    ]
+    return " ".join(tried_ones)
+""",
+            "work",
+        )
+        assert await on.text("work") == "None PermissionError PermissionError None"
+        files = list(on.specs["tester"].workspace.iterdir())
+        assert sorted(file.name for file in files) == ["born", "plain"]
+        assert [file.stat().st_mode & 0o6000 for file in files] == [0, 0]
+
+
 async def test_its_processor_time_is_bounded(tmp_path: Path) -> None:
     async with beside_a_good_one(tmp_path) as on:
         source = f"{IMPORT}@tool\nasync def work():\n    while True: pass"
