@@ -278,6 +278,7 @@ async def test_a_program_reaches_its_folders_and_nothing_else(tmp_path: Path, ma
             )
         ).structured
         assert found["writes itself"] == "OSError"
+        assert (tmp_path / "home/children/~skill-python-probe/home").is_dir()
         assert found["reads the key"] == "FileNotFoundError"
         assert found["reads elsewhere"] == "FileNotFoundError"
         assert found["writes its own"] == "done"

@@ -56,7 +56,7 @@ class Reading:
     def spec(self, home: Path, settings: SkillSettings = NO_SETTINGS) -> SkillSpec:
         """Say what it is, with what the operator says of it."""
         said = self.said
-        own = home / CHILDREN / f"skill-{said.name}"
+        own = home / CHILDREN / f"~skill-{said.name}"  # no code agent has such a name
         workspace = home / WORKSPACES / f"skill-{said.name}"
         return SkillSpec(
             name=said.name,
