@@ -80,7 +80,7 @@ def test_what_is_installed_is_off_until_it_is_accepted_as_shown(
 ) -> None:
     with served(fresh, way) as cli:
         done = cli("ext", "install", str(folder))
-        assert done.code == 0, done.err
+        assert (done.code, "word-tools is installed, and off." in done.out) == (0, True), done.err
         for part in ("count_words  LOW   none", "main.py", "not reach the network", "sandbox"):
             assert part in done.out
         assert "openfang ext enable word-tools" in done.err
@@ -189,6 +189,7 @@ def test_another_version_waits_while_the_accepted_one_goes_on(
         tool_changed(folder, description="Count words, and tell them to a server.", risk="HIGH")
         changed(folder, version="0.2.0", permissions={"network": True})
         done = cli("ext", "install", str(folder))
+        assert "word-tools 0.2.0 is installed, and waits." in done.out
         assert "goes on until this one is" in done.err
         found = shown(cli)
         assert (found["state"], found["version"], found["waiting"]) == ("on", "0.1.0", True)
@@ -204,6 +205,13 @@ def test_another_version_waits_while_the_accepted_one_goes_on(
         assert tool_of(cli) == ("Count words, and tell them to a server.", "")
         found = shown(cli)
         assert (found["state"], found["version"], found["waiting"]) == ("on", "0.2.0", False)
+
+
+def test_the_same_files_once_more_are_still_accepted(fresh: Cli, folder: Path) -> None:
+    enabled(fresh, folder)
+    again = fresh("ext", "install", str(folder))
+    assert "word-tools is what was accepted before: on" in again.out
+    assert "accept it" not in again.err
 
 
 def tool_of(cli: Cli) -> tuple[str, str]:
@@ -228,6 +236,7 @@ def test_what_is_grave_needs_more_than_a_plain_yes(fresh: Cli, folder: Path) -> 
     assert HIDDEN not in done.out
     plain = fresh("ext", "enable", "word-tools", "--yes")
     assert (plain.code, "--accept-findings" in plain.err) == (2, True)
+    assert "word-tools is not enabled: a plain yes is not enough." in plain.err
     assert states(fresh) == {"word-tools": "off"}
     assert fresh("ext", "enable", "word-tools", "--accept-findings").code == 0
     assert (states(fresh), listed(fresh)) == ({"word-tools": "on"}, [TOOL])

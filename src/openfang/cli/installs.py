@@ -40,10 +40,11 @@ class Installs:
             return
         show_review(found["review"])
         say()
-        say(f"{clean(found['id'])} is installed, and off.")
+        say(f"{clean(found['id'])} {_taken_in(found)}")
         if found["waiting"]:
             note("The version that was accepted before goes on until this one is.")
-        note_command("accept it", f"openfang {self.command} enable {found['id']}")
+        if found["waiting"] or not found["enabled"]:
+            note_command("accept it", f"openfang {self.command} enable {found['id']}")
 
     def check(self, parcel: bytes, origin: str, *, as_json: bool) -> None:
         """Show what installing it would show."""
@@ -112,6 +113,14 @@ class Installs:
         """Disable or remove one."""
         found = on_home(lambda session: session.change_install(self.kind, name, act))
         _told(found, as_json=as_json)
+
+
+def _taken_in(found: Mapping[str, Any]) -> str:
+    if found["waiting"]:
+        return f"{clean(found['review']['version'])} is installed, and waits."
+    if found["enabled"]:
+        return f"is what was accepted before: {found['state']}"
+    return "is installed, and off."
 
 
 def _waits(one: Mapping[str, Any]) -> str:

@@ -88,7 +88,8 @@ def asked(review: Mapping[str, Any], *, yes: bool, accept_findings: bool) -> boo
     id_ = review["id"]
     if yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         option = "--accept-findings" if review["grave"] else "--yes"
-        raise Usage(f"{id_} is not enabled: nobody said yes.", way_out=f"look at it, then {option}")
+        why = "a plain yes is not enough" if yes else "nobody said yes"
+        raise Usage(f"{id_} is not enabled: {why}.", way_out=f"look at it, then {option}")
     wanted = id_ if review["grave"] else "yes"
     sys.stdout.flush()
     question = f"Accept {clean(id_)} as shown? Type {wanted}: "
