@@ -252,23 +252,34 @@ def test_every_client_is_wired_and_restored_to_the_byte(person: Person) -> None:
 @pytest.mark.requirement("C4.9")
 def test_a_wired_client_reaches_the_tools_that_were_taken_over(person: Person) -> None:
     person.up("--yes", "--no-demo")
+    arguments = {"name": "mcp_notes_get_note", "arguments": {"text": "governed"}}
+    answer = asked(person, "tools/call", arguments)
+    assert answer["content"][0]["text"] == "governed"
+    called = person.cli("audit", "search", "--tool", "mcp:notes:get_note", "--json").lines
+    assert {one["context"]["caller"] for one in called} == {"local-mcp"}
+
+
+@pytest.mark.requirement("C6.3")
+def test_a_wired_client_is_offered_what_is_installed_later(person: Person) -> None:
+    person.up("--yes", "--no-import", "--no-demo")
+    for kind, name in (("ext", "word-tools"), ("skills", "reading-time")):
+        assert person.cli(kind, "new", str(person.folder / name)).code == 0
+        assert person.cli(kind, "install", str(person.folder / name)).code == 0
+        assert person.cli(kind, "enable", name, "--yes").code == 0
+    offered = {one["name"] for one in asked(person, "tools/list", {})["tools"]}
+    assert offered >= {"count_words", "reading_time", "skill_reading_time"}
+    (prompt,) = asked(person, "prompts/list", {})["prompts"]
+    assert prompt["name"] == "skill_reading_time"
+
+
+def asked(person: Person, method: str, params: dict[str, Any]) -> Any:
+    """Ask the node as a wired client does: by the entry in its file."""
     entry = json.loads(person.files["gemini"].read_text())["mcpServers"]["openfang"]
+    who = {"clientInfo": {"name": "gemini", "version": "1"}, "capabilities": {}}
     messages: list[dict[str, Any]] = [
-        {
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "gemini", "version": "1"},
-            },
-        },
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", **who}},
         {"method": "notifications/initialized"},
-        {
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "mcp_notes_get_note", "arguments": {"text": "governed"}},
-        },
+        {"id": 2, "method": method, "params": params},
     ]
     ran = subprocess.run(
         [entry["command"], *entry["args"]],
@@ -279,10 +290,7 @@ def test_a_wired_client_reaches_the_tools_that_were_taken_over(person: Person) -
         timeout=SECONDS,
         check=True,
     )
-    answer = json.loads(ran.stdout.splitlines()[-1])["result"]
-    assert answer["content"][0]["text"] == "governed"
-    called = person.cli("audit", "search", "--tool", "mcp:notes:get_note", "--json").lines
-    assert {one["context"]["caller"] for one in called} == {"local-mcp"}
+    return json.loads(ran.stdout.splitlines()[-1])["result"]
 
 
 @pytest.mark.requirement("C2.3", "C4.9", "C11.4")

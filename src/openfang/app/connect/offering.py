@@ -1,4 +1,4 @@
-"""The toolset that a client is wired to: every tool of every MCP server behind this node."""
+"""The toolset that a client is wired to: the tools of all that was accepted on this node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openfang.config.show import Plain
 
 TOOLSET: Final = "servers"
-_WHOLE: Final[dict[str, Plain]] = {"tools": ["mcp:*"]}
+_WHOLE: Final[dict[str, Plain]] = {"tools": ["mcp:*", "ext:*"]}
 
 
 def write_toolset(home: Path, environ: Mapping[str, str]) -> bool:
