@@ -388,6 +388,19 @@ def test_a_stored_secret_reaches_no_server_by_a_yes_to_all(person: Person) -> No
     assert not (person.cli.home / "servers" / "search").exists(), "it was started"
 
 
+def test_who_changed_nothing_is_not_told_that_everything_is_up(nobody: Person) -> None:
+    assert nobody.up("--no-demo").code == 0
+    words = ["-c", "import sys; sys.exit('no token was given')"]
+    entry = {"command": sys.executable, "args": words}
+    file = nobody.cli.home.parent / ".cursor/mcp.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"mcpServers": {"shy": entry}}))
+    ran = nobody.up("--no-demo")
+    assert "Nothing was changed." in ran.out
+    assert "Everything is up already" not in ran.out
+    assert "shy: not reached: It ended with exit code 1: no token was given (its last" in ran.err
+
+
 def test_what_is_wrong_with_one_file_keeps_no_other_out(person: Person) -> None:
     person.files["cursor"].write_text('{"mcpServers": {')
     ran = person.up("--yes", "--no-demo")

@@ -93,6 +93,7 @@ class _Up:
     body: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
     changed: bool = field(default=False, init=False)
     failed: bool = field(default=False, init=False)
+    left: bool = field(default=False, init=False)
 
     def climb(self) -> None:
         """Do every step that is not left out."""
@@ -166,6 +167,7 @@ class _Up:
         taken: Taken = take_over(self.manner)
         self.changed |= taken.changed
         self.failed |= taken.failed
+        self.left |= any(one.wanted and not one.taken for one in taken.found)
         self.body["servers"] = [one.body() for one in taken.found]
         self.body["unreadable"] = list(taken.unreadable)
 
@@ -176,6 +178,7 @@ class _Up:
         self.changed |= any(one["done"] for one in clients)
         wanted = self.manner.yes or self.manner.asks
         self.failed |= wanted and any(one["problem"] for one in clients)
+        self.left |= not all(one["wired"] for one in clients)
         self.body["clients"] = clients
 
     def _demonstrate(self) -> None:
@@ -194,7 +197,8 @@ class _Up:
 
     def _end(self) -> None:
         if not self.changed:
-            say("\nEverything is up already: nothing was changed.")
+            up = "" if self.left else "Everything is up already: nothing was changed."
+            say(f"\n{up or 'Nothing was changed.'}")
         say("\nNext:")
         lines = [*preparation(self.home.path), "openfang chat assistant", "openfang audit tail"]
         lines += (

@@ -97,7 +97,7 @@ class Scout:
         except OpenFangError as error:
             trial = Trial(problem=error.message, way_out=error.way_out)
         if trial.problem:
-            problem = redactor.text(trial.problem).text
+            problem = redactor.text(_told(trial)).text
             return Sight(reachable=False, problem=problem, way_out=trial.way_out)
         return sight_of(map(tool_body, trial.tools))
 
@@ -108,6 +108,12 @@ class Scout:
         async with AsyncExitStack() as stack:
             ready = await self._confiner.prepared(spec_of(server, reached), stack)
             return await try_out(ready.spec, rules=rules_of(self.config), seconds=_SECONDS)
+
+
+def _told(trial: Trial) -> str:
+    """Say why it was not reached, with the last that it said itself."""
+    last = trial.stderr[-1].strip() if trial.stderr else ""
+    return f"{trial.problem.rstrip('.')}: {last}" if last else trial.problem
 
 
 def sight_of(tools: Iterable[Mapping[str, Any]]) -> Sight:

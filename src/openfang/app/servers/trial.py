@@ -142,7 +142,7 @@ def _way_out(spec: ServerSpec, error: Exception, *, complained: bool) -> str:
         case AuthNeeded():
             return error.way_out or "look at the header Authorization of its entry"
         case Lost(reason=reason) if "allow_private" in reason:
-            return "set allow_private = true in its entry, if that address is meant"
+            return "set allow_private = true in its entry"
         case _ if spec.remote:
             return "look at the address, and whether the server runs"
         case _:
