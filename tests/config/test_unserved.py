@@ -28,6 +28,7 @@ def said(home: Path, text: str = "", *servers: str) -> list[str]:
 
 def test_a_manifest_that_says_nothing_in_vain_gets_no_warning(home: Path) -> None:
     assert said(home) == []
+    assert said(home, 'skills = ["reading-time"]\n') == []
     assert said(home, 'profile = "full"\n[policy]\nproject = "default"\n') == []
 
 
@@ -105,4 +106,4 @@ def test_what_is_not_served_is_a_key_that_no_test_claims(key: str) -> None:
         for name, test in manifest_behaviour.TOML.items()
         if name == key or name.startswith((f"{key}.", f"{key}[]."))
     }
-    assert claims <= {manifest_behaviour.OPEN, manifest_behaviour.TOOLS}
+    assert claims <= {manifest_behaviour.OPEN}

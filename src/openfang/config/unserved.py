@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SERVED: Final = frozenset({DEFAULT, *PLANNER, *PRESETS})
 UNSERVED: Final = frozenset(
     {
-        *("priority", "skills", "published", "guide", "plugins"),
+        *("priority", "published", "guide", "plugins"),
         *("capabilities.paths", "limits.agent_calls", "limits.plugin_timeout_secs"),
         "resources.max_network_bytes_per_hour",
         *("autonomous.max_iterations", "autonomous.max_restarts"),
