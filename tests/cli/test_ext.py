@@ -144,8 +144,9 @@ def test_files_that_change_after_they_were_accepted_hold_it_back(
         program = cli.home / "extensions/word-tools/main.py"
         program.write_text(program.read_text() + "\n# more\n")
         if way == "daemon":
-            cli.configure("[results]\nmax_chars = 40000")
             assert cli("config", "reload").code == 0
+            assert cli("config", "reload").code == 0
+            assert len(events(cli, "install_held")) == 1
         assert (states(cli), listed(cli)) == ({"word-tools": "held"}, [])
         found = shown(cli)
         assert found["reason"] == "Its files are not those that were accepted."

@@ -78,7 +78,7 @@ class Reloader:
             now = await to_thread.run_sync(self._signature)
             if now != seen:
                 now = await self._still(now)
-                seen = now if await self._settled() else None
+                seen = now if await self._settled(wished=False) else None
 
     async def _still(self, seen: Signature) -> Signature:
         """Wait until nobody writes: half of a file, or none of it yet, may be a good one."""
@@ -93,10 +93,10 @@ class Reloader:
         """Reload; what is wrong is told in the state and in the log."""
         await self._settled()
 
-    async def _settled(self) -> bool:
+    async def _settled(self, *, wished: bool = True) -> bool:
         """Reload. Who was to blame matters: a file that is wrong needs no second look."""
         try:
-            await self.reload()
+            await self.reload(wished=wished)
         except ConfigError as error:
             _log.error("The configuration was not loaded: %s", error.message)
         except OpenFangError as error:
@@ -107,8 +107,11 @@ class Reloader:
     def _signature(self) -> Signature:
         return tuple(_look(file) for file in self._files)
 
-    async def reload(self) -> None:
-        """Put what the files say in force, or raise and change nothing."""
+    async def reload(self, *, wished: bool = True) -> None:
+        """Put what the files say in force, or raise and change nothing.
+
+        Who wishes for it has what is installed looked at, too, whatever the configuration says.
+        """
         async with self.parts.changing:
             try:
                 config = await to_thread.run_sync(self._load)
@@ -121,6 +124,8 @@ class Reloader:
             self.loaded_at = self.parts.clock.time_ns()
             self.restart = self._needs_restart(config)
             self._count(success=True)
+            if self.parts.installs and (changed or wished):
+                await self.parts.installs.apply()
         if mended:
             _log.info("The configuration is good again")
         if changed:

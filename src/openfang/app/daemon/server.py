@@ -77,8 +77,6 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         servers.apply(config)
         if parts.peers:
             parts.peers.apply(config)
-        if parts.installs:
-            parts.installs.again()
         logging.getLogger("openfang").setLevel(config.log_level.upper())
 
     servers = parts.servers or Servers(parts, environ)

@@ -39,7 +39,6 @@ class Installs:
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _opened: anyio.Event = field(default_factory=anyio.Event)
     _sorts: dict[InstallKind, Sort] = field(default_factory=dict["InstallKind", "Sort"])
-    _again: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def store(self) -> InstallStore:
@@ -67,14 +66,11 @@ class Installs:
         return self.parts.home.path / FOLDERS[sort.kind] / id_
 
     async def run(self) -> None:
-        """Put everything in force that is enabled, now and whenever it is to be looked at again."""
+        """Put everything in force that is enabled, once somebody needs it."""
         await self._wanted.wait()
-        while True:
-            self._again = anyio.Event()
-            async with self.parts.changing:
-                await self.apply()
-            self._opened.set()
-            await self._again.wait()
+        async with self.parts.changing:
+            await self.apply()
+        self._opened.set()
 
     def want(self) -> None:
         """Begin, in the background: many commands need nothing of it."""
@@ -85,10 +81,6 @@ class Installs:
         self.want()
         await self._opened.wait()
 
-    def again(self) -> None:
-        """Have everything looked at again: the configuration is another."""
-        self._again.set()
-
     async def apply(self) -> None:
         """Look at everything again: files and configuration may have changed."""
         for install in self.store.all():
@@ -97,17 +89,17 @@ class Installs:
     async def refresh(self, install: Install, shown: Iterable[Tool] = ()) -> None:
         """Put one in force or take it out, as it stands; of `shown` tools nobody is asked again."""
         sort = self.sort(install.kind)
-        self.held.pop(install.id, None)
+        before = self.held.pop(install.id, "")
         if not install.enabled:
             await sort.drop(install.id)
             return
         try:
             if await to_thread.run_sync(self._digest, sort, install.id) != install.accepted:
-                await self._hold(install, CHANGED)
+                await self._hold(install, CHANGED, before)
                 return
             await sort.put(install, self.place(sort, install.id))
         except (OpenFangError, OSError) as error:
-            await self._hold(install, str(error))
+            await self._hold(install, str(error), before)
             return
         self._accept(shown)
 
@@ -119,9 +111,11 @@ class Installs:
     def _digest(self, sort: Sort, id_: str) -> str:
         return digest_of(all_files_of(self.place(sort, id_)))
 
-    async def _hold(self, install: Install, reason: str) -> None:
+    async def _hold(self, install: Install, reason: str, before: str) -> None:
         self.held[install.id] = reason
         await self.sort(install.kind).drop(install.id)
+        if reason == before:
+            return
         _log.warning("%s %s is held back: %s", install.kind, install.id, reason)
         payload = {"kind": install.kind, "install": install.id, "reason": reason}
         record = Record(event=INSTALL_HELD, level="warning", payload=payload, context={})
@@ -134,11 +128,3 @@ class Installs:
             held = registry.snapshot.held.get(tool.id)
             if held is not None and held.digest == said_of(tool).digest:
                 registry.accept(tool.id)
-
-    async def checked(self, id_: str) -> bool:
-        """Whether the files of one are still those that were accepted; else it is held back."""
-        install = self.store.get(id_)
-        if install is None:
-            raise NotFound(f"{id_} is not installed.", way_out="openfang ext list")
-        await self.refresh(install)
-        return id_ not in self.held
