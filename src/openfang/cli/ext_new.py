@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -27,5 +28,6 @@ def new(
         raise Usage(f"{folder!r} makes no id.", way_out="a name with letters or digits in it")
     place = write_extension(folder, new_extension(id_, node=node))
     say(str(place))
-    note_command("test it", f"cd {place} && {'node --test' if node else 'python -m unittest'}")
-    note_command("install it", f"openfang ext install {place}")
+    where = quote(str(place))
+    note_command("test it", f"cd {where} && {'node --test' if node else 'python -m unittest'}")
+    note_command("install it", f"openfang ext install {where}")

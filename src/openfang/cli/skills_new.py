@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from openfang.app.installs.starters import id_of, write_extension
 from openfang.app.skills.starters import new_skill
 from openfang.cli.errors import Usage
@@ -19,5 +21,6 @@ def new(folder: str, /) -> None:
         raise Usage(f"{folder!r} makes no name.", way_out="a name with letters or digits in it")
     place = write_extension(folder, new_skill(name))
     say(str(place))
-    note_command("test it", f"cd {place} && python -m unittest")
-    note_command("install it", f"openfang skills install {place}")
+    where = quote(str(place))
+    note_command("test it", f"cd {where} && python -m unittest")
+    note_command("install it", f"openfang skills install {where}")
