@@ -93,7 +93,8 @@ def test_what_is_installed_is_off_until_it_is_accepted_as_shown(
         assert listed(cli) == [TOOL]
         assert cli("ext", "disable", "word-tools").code == 0
         assert (states(cli), listed(cli)) == ({"word-tools": "off"}, [])
-        assert cli("ext", "remove", "word-tools").code == 0
+        gone = cli("ext", "remove", "word-tools", "--json").json
+        assert (gone["state"], gone["enabled"], gone["process"]) == ("removed", False, None)
         assert (states(cli), (cli.home / "extensions/word-tools").exists()) == ({}, False)
         acts = [(one["payload"]["act"], one["context"]["caller"]) for one in events(cli, CHANGED)]
         assert acts == [(act, "key:admin") for act in ("install", "enable", "disable", "remove")]
@@ -120,6 +121,14 @@ def test_the_test_that_a_new_one_comes_with_passes(folder: Path) -> None:
 def test_a_new_one_is_written_into_an_empty_folder_only(folder: Path, fresh: Cli) -> None:
     again = fresh("ext", "new", str(folder))
     assert (again.code, "is not empty" in again.err) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["ext", "skills"])
+def test_what_can_be_typed_next_can_be_typed(fresh: Cli, tmp_path: Path, kind: str) -> None:
+    made = fresh(kind, "new", str(tmp_path / "Word Tools"))
+    for line in made.err.splitlines():
+        assert f"'{tmp_path / 'Word Tools'}'" in line
+    assert (fresh(kind, "install", made.out.strip()).code, made.err.count("\n")) == (0, 2)
 
 
 def test_an_archive_is_as_good_as_a_folder(fresh: Cli, folder: Path, tmp_path: Path) -> None:

@@ -349,3 +349,10 @@ def test_a_repository_that_is_no_plain_one_is_refused(
     done = fresh("skills", "install", where.format(bare=repository), *options)
     assert done.code != 0
     assert (states(fresh), list(tmp_path.rglob("pwned"))) == ({}, [])
+
+
+def test_a_folder_without_a_skill_is_told_in_words_of_its_owner(fresh: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    done = fresh("skills", "check", str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert "the folder: expected SKILL.md or skill.toml, got neither" in done.err

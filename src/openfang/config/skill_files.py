@@ -113,7 +113,9 @@ class _Reading:
         toml = (self.folder / TOML).is_file()
         if not file and not toml:
             what = f"expected {MARKDOWN[0]} or {TOML}, got neither"
-            self.problems.append(Problem(Place(self.name), "", what))
+            self.problems.append(
+                Problem(Place(self.name if self.placed else "the folder"), "", what)
+            )
             return None
         head = self.markdown(file) if file else None
         if toml:

@@ -73,7 +73,7 @@ class Seal:
         if digest_of(all_files_of(self.folder)) != self.digest:
             raise SourceFailed(
                 f"The files of {self.folder.name} are not those that were accepted.",
-                way_out=f"look at what changed: openfang ext show {self.folder.name}",
+                way_out=f"openfang ext show {self.folder.name}, then enable or install it again",
             )
 
 

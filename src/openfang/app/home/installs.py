@@ -44,4 +44,4 @@ def _why_not(install: Install, home: Home) -> str:
         digest = digest_of(all_files_of(root / install.id))
     except (OpenFangError, OSError) as error:
         return f"cannot be read: {error}"
-    return "" if digest == install.accepted else "is held back: its files changed"
+    return "" if digest == install.accepted else "is held back when it starts: its files changed"

@@ -68,7 +68,8 @@ class Installing(Calling):
             return await self._reviewed(await door.disable(install_id))
         body = await self._body(install)
         await door.remove(install_id)
-        return {**body, "state": "removed", "reason": "", "review": None}
+        gone = {"state": "removed", "reason": "", "enabled": False, "process": None}
+        return {**body, **gone, "review": None}
 
     async def _may(self, *roles: Role) -> None:
         await require(self.parts, self.caller, *roles)
