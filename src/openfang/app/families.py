@@ -137,7 +137,7 @@ def _searching(parts: Parts) -> Searching:
         provider=settings.provider,
         base_url=settings.base_url,
         key=settings.api_key.get_secret_value() if settings.api_key else "",
-        expand=partial(expanded, parts, "tools.web_search"),
+        expand=lambda key: expanded(parts, "tools.web_search", {"key": key})["key"],
         allow_private=settings.allow_private,
         timeout=settings.timeout_secs,
         keep=settings.cache_secs,
