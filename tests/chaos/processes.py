@@ -82,6 +82,7 @@ class Vitals:
 
 def vitals(daemon: Daemon) -> Vitals:
     files = Counter(daemon.files())
+    files.pop("user", None)  # a namespace for each child's own user, kept for its next start
     return Vitals(
         sockets=files.pop("socket", 0),
         files=files,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,14 +104,19 @@ class Terminal:
         )
         os.close(theirs)
         self.shown = ""
+        self._decoder = getincrementaldecoder("utf-8")()
 
     def until(self, words: str) -> str:
         """Read until it says this; gives what it said since the last time."""
         start, deadline = len(self.shown), time.monotonic() + SECONDS
         while words not in self.shown[start:]:
             assert select.select([self._ours], [], [], deadline - time.monotonic())[0], self.shown
-            self.shown += os.read(self._ours, 65_536).decode().replace("\r\n", "\n")
+            self._take(os.read(self._ours, 65_536))
         return plain(self.shown[start:])
+
+    def _take(self, chunk: bytes) -> None:
+        """A piece may end in the middle of a character."""
+        self.shown += self._decoder.decode(chunk).replace("\r\n", "\n")
 
     def answer(self, word: str) -> None:
         os.write(self._ours, word.encode())
@@ -119,7 +125,7 @@ class Terminal:
         """Read the rest; gives the exit code."""
         try:
             while chunk := os.read(self._ours, 65_536):
-                self.shown += chunk.decode().replace("\r\n", "\n")
+                self._take(chunk)
         except OSError:  # the other end is closed
             pass
         os.close(self._ours)
@@ -241,7 +247,7 @@ def test_every_client_is_wired_and_restored_to_the_byte(person: Person) -> None:
     assert len(wired) == len(WORDS)
     assert all(one["done"] and one["wired"] and one["backup"] for one in wired.values())
     assert not {word for word, content in person.contents().items() if content == before[word]}
-    assert person.configuration()["toolsets"]["servers"] == {"tools": ["mcp:*"]}
+    assert person.configuration()["toolsets"]["servers"] == {"tools": ["mcp:*", "ext:*"]}
     assert TOKEN not in ran.out
     assert [person.wired(word) for word in WORDS] == [{"openfang": "stdio"}] * len(WORDS)
     for word in WORDS:
@@ -369,7 +375,8 @@ def test_who_stops_it_while_servers_are_taken_over_finds_them_whole(person: Pers
     assert terminal.end() in {0, 130}
     assert person.cli("config", "check").code == 0
     begun = {name for name, one in person.servers().items() if one["enabled"]}
-    assert person.up("--yes", "--no-connect", "--no-demo").code == 0
+    again = person.up("--yes", "--no-connect", "--no-demo")
+    assert again.code == 0, again
     found = person.servers()
     assert set(found) == ACCEPTED | WAITING
     accepted = {name for name, one in found.items() if one["enabled"]}

@@ -50,7 +50,7 @@ JUDGED_FURTHER_IN = {
         *("call_tool", "explain_call", "query_audit", "add_server", "set_secret"),
         *("send_message", "stream_message"),
         *("discover_agent", "send_elsewhere", "list_tasks", "begin_task"),
-        *("create_schedule", "install_extension"),
+        *("create_schedule", "install_extension", "install_skill"),
     ],
     "checks": {
         "positive_data_acceptance": {
