@@ -121,15 +121,27 @@ class Terminal:
     def answer(self, word: str) -> None:
         os.write(self._ours, word.encode())
 
-    def end(self) -> int:
-        """Read the rest; gives the exit code."""
+    def interrupt(self) -> int:
+        """Press Ctrl-C, and again where it came a moment before somebody was listening."""
+        self.answer("\x03")
+        return self.end(again="\x03")
+
+    def end(self, again: str = "") -> int:
+        """Read the rest; gives the exit code. What is silent meanwhile is told it `again`."""
+        deadline = time.monotonic() + SECONDS
         try:
-            while chunk := os.read(self._ours, 65_536):
+            while chunk := self._more(again, deadline):
                 self._take(chunk)
         except OSError:  # the other end is closed
             pass
         os.close(self._ours)
         return self.running.wait(SECONDS)
+
+    def _more(self, again: str, deadline: float) -> bytes:
+        while not select.select([self._ours], [], [], 3.0)[0]:
+            assert time.monotonic() < deadline, self.shown
+            self.answer(again)
+        return os.read(self._ours, 65_536)
 
 
 def test_one_command_goes_from_nothing_to_three_verdicts_in_a_minute(nobody: Person) -> None:
@@ -356,8 +368,7 @@ def test_ctrl_c_leaves_everything_whole_and_the_next_run_goes_on(person: Person)
     before = person.contents()
     terminal = Terminal(person, "up")
     terminal.until("[y/N] ")
-    terminal.answer("\x03")
-    assert terminal.end() == 130
+    assert terminal.interrupt() == 130
     assert "What was done stays, and is whole; go on: openfang up" in plain(terminal.shown)
     assert (person.servers(), person.contents()) == ({}, before)
     body = person.up("--yes", "--json").json
@@ -371,8 +382,7 @@ def test_who_stops_it_while_servers_are_taken_over_finds_them_whole(person: Pers
     deadline = time.monotonic() + SECONDS
     while len(person.servers()) < 3:
         assert time.monotonic() < deadline
-    terminal.answer("\x03")
-    assert terminal.end() in {0, 130}
+    assert terminal.interrupt() in {0, 130}
     assert person.cli("config", "check").code == 0
     begun = {name for name, one in person.servers().items() if one["enabled"]}
     again = person.up("--yes", "--no-connect", "--no-demo")
