@@ -1,20 +1,17 @@
 """`[extensions.ID]`: what the operator says of an extension that is installed."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from openfang.config.fields import (
     Count,
-    FolderPath,
     Seconds,
     SecretText,
-    Section,
-    TrustName,
     Variable,
     meaning,
 )
-from openfang.core.tools import Trust
+from openfang.config.installs import InstallSettings
 
 ExtensionId = Annotated[
     str,
@@ -26,27 +23,13 @@ ExtensionId = Annotated[
 ]
 
 
-class ExtensionSettings(Section):
+class ExtensionSettings(InstallSettings):
     """One extension, by the id in its manifest."""
 
     config: dict[Variable, SecretText | bool | int | float] = Field(
         default={},
         description="Values for what its manifest declares in `config`; `${NAME}` expands.",
     )
-    sandbox: Literal["auto", "required", "off"] = Field(
-        default="auto", description="Whether its process runs sandboxed."
-    )
-    network: bool = Field(
-        default=True,
-        description="False keeps it from the network, also where its manifest asks for it.",
-    )
-    fs_read: tuple[FolderPath, ...] = Field(
-        default=(), description="More paths that its process may read."
-    )
-    fs_write: tuple[FolderPath, ...] = Field(
-        default=(), description="More paths that its process may write."
-    )
-    trust: TrustName = Field(default=Trust.MEDIUM, description="How far it is trusted.")
     timeout_secs: Seconds = Field(
         default=30, description="How long one call of its tools may take, in seconds."
     )

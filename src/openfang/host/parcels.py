@@ -45,7 +45,6 @@ _DAMAGED: Final = (
     zlib.error,
     EOFError,
     gzip.BadGzipFile,
-    NotImplementedError,
     RuntimeError,
     ValueError,
     OverflowError,
