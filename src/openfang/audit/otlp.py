@@ -44,7 +44,7 @@ def _of_node(node: str, events: Sequence[AuditEvent]) -> dict[str, Any]:
         "service.instance.id": node,
     }
     return {
-        "resource": {"attributes": _pairs(resource)},
+        "resource": {"attributes": pairs(resource)},
         "scopeLogs": [
             {
                 "scope": {"name": "openfang.audit", "version": __version__},
@@ -72,7 +72,7 @@ def _record(event: AuditEvent) -> dict[str, Any]:
         "severityText": event.level,
         "eventName": event.event_type,
         "body": _any(event.payload, 0),
-        "attributes": _pairs(said),
+        "attributes": pairs(said),
         **({"traceId": trace} if isinstance(trace, str) and _TRACE.fullmatch(trace) else {}),
     }
 
@@ -85,7 +85,8 @@ def _nanoseconds(moment: str) -> str:
     return str(max(since // _MICROSECOND, 0) * 1000)
 
 
-def _pairs(values: Mapping[str, Any], depth: int = 0) -> list[dict[str, Any]]:
+def pairs(values: Mapping[str, Any], depth: int = 0) -> list[dict[str, Any]]:
+    """Write attributes."""
     return [{"key": name, "value": _any(value, depth)} for name, value in values.items()]
 
 
@@ -95,7 +96,7 @@ def _any(value: Any, depth: int) -> dict[str, Any]:  # noqa: ANN401 - any JSON
         case dict() | list() if depth >= _DEEPEST:
             return {"stringValue": orjson.dumps(value).decode()}
         case dict():
-            values = _pairs(cast("dict[str, Any]", value), depth + 1)
+            values = pairs(cast("dict[str, Any]", value), depth + 1)
             return {"kvlistValue": {"values": values}}
         case list():
             found = cast("list[Any]", value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.metrics.counts import BUCKETS
-from openfang.app.tracing.spans import pairs
+from openfang.audit.otlp import pairs
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _counts(snapshot: Snapshot, times: dict[str, str]) -> Iterator[dict[str, Any
 def _histogram(count: ToolCount, times: dict[str, str]) -> dict[str, Any]:
     return {
         **times,
-        "attributes": pairs({"gen_ai.tool.name": count.tool}.items()),
+        "attributes": pairs({"gen_ai.tool.name": count.tool}),
         "count": str(sum(count.buckets)),
         "sum": count.seconds,
         "explicitBounds": [*BUCKETS],
@@ -100,4 +100,4 @@ def _sum(name: str, description: str, points: Iterable[dict[str, Any]]) -> dict[
 
 
 def _point(attributes: dict[str, str], number: float, times: dict[str, str]) -> dict[str, Any]:
-    return {**times, "attributes": pairs(attributes.items()), "asDouble": float(number)}
+    return {**times, "attributes": pairs(attributes), "asDouble": float(number)}

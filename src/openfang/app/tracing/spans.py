@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import orjson
 
+from openfang.audit.otlp import pairs
 from openfang.core.ids import Kind
 from openfang.core.values import value
 from openfang.version import __version__
@@ -65,7 +66,7 @@ class Scribe:
             "service.version": __version__,
             "service.instance.id": node,
         }
-        self.resource = {"attributes": pairs(told.items())}
+        self.resource = {"attributes": pairs(told)}
         self._tools: dict[str, tuple[Tool, str, str]] = {}
         self._gates: dict[int, tuple[Sequence[Verdict], str]] = {}
         self._edges: dict[tuple[str, str], str] = {}
@@ -84,7 +85,7 @@ class Scribe:
         else:
             name, known = _text(span.name), ""
         gates = self._of_gates(span.verdicts) if span.verdicts else ""
-        more = _inner(pairs(_own(span))) if span.more or span.error else ""
+        more = _inner(pairs(dict(_own(span)))) if span.more or span.error else ""
         call = f'{{"key":"gen_ai.tool.call.id","value":{{"stringValue":"{span.call}"}}}}'
         edge = self._of_edge(span) if span.call else ""
         attributes = ",".join(filter(None, (known, gates, edge and call, edge, more)))
@@ -108,7 +109,7 @@ class Scribe:
         known = self._gates.get(id(verdicts))
         if known is None or known[0] is not verdicts:
             said = ((f"openfang.gate.{one.gate}", one.verdict) for one in verdicts)
-            known = _kept(self._gates, id(verdicts), (verdicts, _inner(pairs(said))))
+            known = _kept(self._gates, id(verdicts), (verdicts, _inner(pairs(dict(said)))))
         return known[1]
 
     def _of_edge(self, span: Span) -> str:
@@ -116,7 +117,7 @@ class Scribe:
         known = self._edges.get((span.caller, span.edge))
         if known is None:
             told = {"openfang.caller": span.caller, "openfang.edge": span.edge}
-            known = _inner(pairs(told.items()))
+            known = _inner(pairs(told))
             known = _kept(self._edges, (span.caller, span.edge), known)
         return known
 
@@ -147,10 +148,10 @@ def _described(tool: Tool) -> tuple[str, list[Pair]]:
     if tool.operation:
         method = tool.id.rpartition(":")[2]
         told |= {"mcp.method.name": method} if tool.kind is Kind.MCP else {}
-        return f"{method} {tool.source}", pairs(told.items())
+        return f"{method} {tool.source}", pairs(told)
     if tool.kind in {Kind.AGENT, Kind.A2A}:
         told |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": tool.name}
-        return f"invoke_agent {tool.name}", pairs(told.items())
+        return f"invoke_agent {tool.name}", pairs(told)
     told |= {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool.name,
@@ -158,7 +159,7 @@ def _described(tool: Tool) -> tuple[str, list[Pair]]:
     }
     if tool.kind is Kind.MCP:
         told |= {"mcp.method.name": "tools/call", "openfang.mcp.server": tool.source}
-    return f"execute_tool {tool.name}", pairs(told.items())
+    return f"execute_tool {tool.name}", pairs(told)
 
 
 def _own(span: Span) -> Iterator[tuple[str, Any]]:
@@ -166,22 +167,3 @@ def _own(span: Span) -> Iterator[tuple[str, Any]]:
     yield from span.more
     if span.error:
         yield "error.type", span.error
-
-
-def pairs(values: Iterable[tuple[str, Any]]) -> list[Pair]:
-    """Write attributes: texts and numbers, as OTLP has them in JSON."""
-    return [{"key": name, "value": _any(one)} for name, one in values]
-
-
-def _any(one: object) -> dict[str, Any]:
-    match one:
-        case str():
-            return {"stringValue": one}
-        case bool():
-            return {"boolValue": one}
-        case int():
-            return {"intValue": str(one)}
-        case float():
-            return {"doubleValue": one}
-        case _:
-            return {"stringValue": str(one)}
