@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from base64 import b64encode
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -10,15 +13,14 @@ import pytest
 from anyio import to_thread
 from tests.edges.live import live
 from tests.edges.mcp.talking import greet, request
-from tests.edges.parcels import extension_parcel
+from tests.edges.parcels import extension_parcel, parcel_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.edges.live import Live
 
 pytestmark = pytest.mark.requirement("C2.1", "C6.3")
 ONE = "/api/extensions/counting"
+ERRANDS = Path(__file__).parents[2] / "sources" / "mcp" / "peers" / "errands.py"
 
 
 async def installed(node: Live, **changed: Any) -> Any:
@@ -57,6 +59,26 @@ async def test_an_upload_is_shown_and_off_until_it_is_accepted_by_its_digest(
         assert (await node.ask("DELETE", ONE)).json["state"] == "removed"
         assert (await node.get(ONE)).told == (404, "not_found")
         assert (await node.get("/api/extensions")).json == {"extensions": [], "total": 0}
+
+
+@pytest.mark.needs("bwrap")
+async def test_the_tools_of_a_server_are_there_when_it_is_enabled(tmp_path: Path) -> None:
+    manifest = {
+        "id": "errands",
+        "version": "1.0.0",
+        "runtime": {"kind": "mcp", "command": [sys.executable, "errands.py", "get_note"]},
+        "capabilities": [{"name": "get_note", "description": "Says a note."}],
+    }
+    files = {"manifest.json": json.dumps(manifest), "errands.py": ERRANDS.read_text()}
+    parcel, digest = await to_thread.run_sync(parcel_of, files)
+    async with live(tmp_path / "home") as node:
+        made = await node.post("/api/extensions", {"archive_base64": parcel, "origin": "a test"})
+        assert made.status == 201, made.body
+        done = await node.post(
+            "/api/extensions/errands/enable", {"digest": digest, "accept_findings": True}
+        )
+        assert (done.status, done.json["state"]) == (200, "on"), done.body
+        assert await tools(node) == ["ext:errands:get_note"]
 
 
 async def test_files_that_changed_since_they_were_shown_are_not_accepted(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from openfang.sources.mcp.source import McpSource
 
 ENVIRONMENTS: Final = "extensions-env"
+_SETTLE_SECONDS: Final = 10.0
 
 
 class Kept(Protocol):
@@ -41,6 +42,10 @@ class Kept(Protocol):
     @property
     def source(self) -> ExtensionSource | McpSource:
         """Its tools, and who runs them."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until it is known what it offers."""
         ...
 
     def state(self) -> State:
@@ -113,6 +118,13 @@ class Extensions:
         if kept is not None:
             self.parts.remove(Kind.EXTENSION, extension)
             kept.source.retire()
+
+    async def settled(self, extension: str) -> None:
+        """Wait until it is known what an extension offers, but never long."""
+        kept = self._kept.get(extension)
+        if kept is not None:
+            with anyio.move_on_after(_SETTLE_SECONDS):
+                await kept.settled()
 
     def state(self, extension: str) -> State:
         """Say how an extension is; `NotFound` where there is none."""

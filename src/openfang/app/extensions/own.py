@@ -37,6 +37,9 @@ class Owned:
             self._fault = error
             _log.warning("%s cannot run: %s", recipe.who, error.message)
 
+    async def settled(self) -> None:
+        """Its manifest has said what it offers."""
+
     def state(self) -> State:
         """Say how it is."""
         keeper, fault = self.source.keeper, self._fault

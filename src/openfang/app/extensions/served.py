@@ -99,6 +99,11 @@ class Serving:
     spec: ExtensionSpec
     source: McpSource
 
+    async def settled(self) -> None:
+        """Wait for its first list of tools, unless it is known what it offered last."""
+        if not self.source.tools():
+            await self.source.settled()
+
     def state(self) -> State:
         """Say how it is."""
         source, name = self.source, self.spec.id

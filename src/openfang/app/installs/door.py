@@ -168,7 +168,9 @@ class Door:
     async def enable(self, id_: str, digest: str, *, accept_findings: bool = False) -> Review:
         """Accept it as it was shown, and put it in force."""
         async with self.parts.changing:
-            return await self._enable(id_, digest, accept_findings=accept_findings)
+            review = await self._enable(id_, digest, accept_findings=accept_findings)
+        await self._house.sort(review.kind).settled(id_)
+        return review
 
     async def _enable(self, id_: str, digest: str, *, accept_findings: bool) -> Review:
         install, review = self.found(id_), await self.review(id_)

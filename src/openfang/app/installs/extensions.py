@@ -113,6 +113,10 @@ class ExtensionSort:
         """Take it away."""
         await self.extensions.drop(id_)
 
+    async def settled(self, id_: str) -> None:
+        """Wait for what a server has to say first."""
+        await self.extensions.settled(id_)
+
     def state(self, id_: str) -> Mapping[str, Any]:
         """Say how its process is."""
         try:

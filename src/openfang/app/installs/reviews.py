@@ -66,6 +66,10 @@ class Sort(Protocol):
         """Take it away; one that is not there is no fault."""
         ...
 
+    async def settled(self, id_: str) -> None:
+        """Wait until it is known what it offers, but never long."""
+        ...
+
     def state(self, id_: str) -> Mapping[str, Any]:
         """Say how it runs, as JSON: `how`, `reason` and what else there is to say."""
         ...

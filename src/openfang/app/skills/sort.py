@@ -71,6 +71,9 @@ class Skills:
             self.parts.remove(Kind.EXTENSION, id_)
             self.parts.news.publish(Listed.PROMPTS)
 
+    async def settled(self, id_: str) -> None:
+        """It is known at once what a skill offers."""
+
     def state(self, id_: str) -> Mapping[str, Any]:
         """Say how it is: nothing of a skill runs between two calls."""
         return {"how": "ready" if id_ in self.running else "idle"}
