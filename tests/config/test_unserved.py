@@ -28,7 +28,6 @@ def said(home: Path, text: str = "", *servers: str) -> list[str]:
 
 def test_a_manifest_that_says_nothing_in_vain_gets_no_warning(home: Path) -> None:
     assert said(home) == []
-    assert said(home, 'skills = ["reading-time"]\n') == []
     assert said(home, 'profile = "full"\n[policy]\nproject = "default"\n') == []
 
 
@@ -64,6 +63,14 @@ def test_a_provider_that_nobody_says_where_to_find_is_said(home: Path) -> None:
     assert said(home, '[model]\nprovider = "anthropic"\nmodel = "claude"') == []
     assert said(home, f'{acme}base_url = "https://acme.example/v1"') == []
     assert doubtful(home, (), (), ("acme",)) == ()
+
+
+def test_a_skill_or_an_extension_that_is_not_installed_is_said(home: Path) -> None:
+    (home / "skills" / "reading-time").mkdir(parents=True)
+    (home / "extensions" / "com.example.words").mkdir(parents=True)
+    text = 'skills = ["reading-time", "com.example.words", "nosuch", "*"]\n'
+    (doubt,) = said(home, text)
+    assert doubt.endswith("agent.toml:2: skills: no skill or extension nosuch is installed")
 
 
 def test_a_server_that_is_not_configured_grants_nothing(home: Path) -> None:

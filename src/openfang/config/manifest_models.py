@@ -14,6 +14,7 @@ from openfang.config.manifest_parts import (
     Capabilities,
     Communication,
     FallbackModel,
+    InstallOrAll,
     Mcp,
     Model,
     Module,
@@ -89,7 +90,7 @@ class Manifest(Section):
         default=None,
         description="A set of grants; each key of `capabilities` that is written replaces its own.",
     )
-    skills: tuple[NameOrAll, ...] = Field(
+    skills: tuple[InstallOrAll, ...] = Field(
         default=(), description="Skills and extensions, all of whose tools are granted."
     )
     mcp_servers: tuple[NameOrAll, ...] = Field(

@@ -47,6 +47,15 @@ NameOrAll = Annotated[
 ]
 
 
+InstallOrAll = Annotated[
+    str,
+    Field(
+        pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]*)$",
+        json_schema_extra=meaning('a name of letters, digits, ., - and _, or "*"'),
+    ),
+]
+
+
 def _no_archive(requirement: str) -> str:
     if requirement.lower().endswith(_ARCHIVES):
         raise PydanticCustomError("expected", "a package by its name, and no file")

@@ -18,11 +18,12 @@ from openfang.config.manifest_models import Manifest
 from openfang.config.merge import frozen
 from openfang.config.models import Place
 from openfang.config.problems import Problem, shown
-from openfang.config.unserved import doubts
+from openfang.config.unserved import Known, doubts
 from openfang.config.validate import validated
 from openfang.config.workspaces import may_be_workspace
 from openfang.core.errors import ConfigError
 from openfang.core.ids import wire_name
+from openfang.core.installs import FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -73,12 +74,17 @@ def doubtful(
     home: Path, roots: Roots, servers: Collection[str], providers: Collection[str] = ()
 ) -> tuple[Problem, ...]:
     """Find what right manifests say in vain; servers and providers are the configuration's."""
-    reading = _read(home, roots)
+    reading, known = _read(home, roots), Known(servers, providers, _installed(home))
     return tuple(
         Problem(document.place(tuple(key.split("."))), key, what)
         for name, document in reading.documents.items()
-        for key, what in doubts(reading.manifests[name], document.path.parent, servers, providers)
+        for key, what in doubts(reading.manifests[name], document.path.parent, known)
     )
+
+
+def _installed(home: Path) -> list[str]:
+    """Name every skill and extension that lies in a home, whether it is enabled or not."""
+    return [one.name for folder in FOLDERS.values() for one in (home / folder).glob("[!.]*")]
 
 
 def check_draft(home: Path, draft: Path, file: Path, roots: Roots = ()) -> tuple[Problem, ...]:

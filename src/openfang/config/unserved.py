@@ -5,6 +5,7 @@ None of it is a mistake, and all of it is worth knowing before one relies on it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.agents.models.providers import DEFAULT, PLANNER, PRESETS
@@ -38,17 +39,27 @@ _TOOLS: Final = "capabilities.tools"
 _CONDITIONS: Final = "schedule.proactive.conditions"
 
 
-def doubts(
-    manifest: Manifest, folder: Path, servers: Collection[str], providers: Collection[str] = ()
-) -> Iterator[tuple[str, str]]:
-    """Say what of a manifest has no effect, by key; servers and providers are the node's."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a node has that a manifest can name: its servers, providers, skills and extensions."""
+
+    servers: Collection[str] = ()
+    providers: Collection[str] = ()
+    installed: Collection[str] = ()
+
+
+def doubts(manifest: Manifest, folder: Path, known: Known) -> Iterator[tuple[str, str]]:
+    """Say what of a manifest has no effect, by key."""
     autonomous = Autonomous() if manifest.autonomous else None
     usual = Manifest(name=manifest.name, autonomous=autonomous)
     for key in sorted(UNSERVED):
         if _value(manifest, key) != _value(usual, key):
             yield key, _IN_VAIN
-    yield from _unplaced(manifest, providers)
-    yield from _unmatched(manifest, servers)
+    yield from _unplaced(manifest, known.providers)
+    yield from _unmatched(manifest, known.servers)
+    for name in manifest.skills:
+        if name != "*" and name not in known.installed:
+            yield "skills", f"no skill or extension {name} is installed"
     yield from _unbound(manifest)
     yield from _unmet(manifest)
     if missing := _missing(manifest, folder):
