@@ -18,11 +18,13 @@ pytestmark = pytest.mark.requirement("C2.6")
 SERVER = '[[mcp_servers]]\nname = "one"\ntransport = {{type = "stdio", command = "x"}}\n{} = {}\n'
 
 
+WHOLE = json_schema()
+
+
 def numbers(schema: dict[str, Any], found: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Name every key of the schema that takes a number, by the tables that lead to it."""
-    whole = json_schema()["$defs"]
     if "$ref" in schema:
-        schema = whole[schema["$ref"].rpartition("/")[2]]
+        schema = WHOLE["$defs"][schema["$ref"].rpartition("/")[2]]
     if schema.get("type") in {"number", "integer"}:
         yield found
     for one in cast("list[dict[str, Any]]", schema.get("anyOf", [])):
@@ -33,7 +35,7 @@ def numbers(schema: dict[str, Any], found: tuple[str, ...] = ()) -> Iterator[tup
         yield from numbers(cast("dict[str, Any]", items), (*found, "[]"))
 
 
-KEYS = sorted(set(numbers(json_schema())))
+KEYS = sorted(set(numbers(WHOLE)))
 
 
 def written(key: tuple[str, ...], value: str) -> str | None:
