@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
-    from io import FileIO
+    from contextlib import AbstractContextManager
+    from io import BufferedReader, BufferedWriter, FileIO
 
 SECONDS: Final = 60
 _PROGRAM: Final = Path(__file__).with_name("zygote.py")
@@ -73,6 +76,68 @@ class Forked:
 Process: TypeAlias = "Forked | subprocess.Popen[bytes]"
 
 
+class Start(Protocol):
+    """How a command begins, with which standard streams and where."""
+
+    def __call__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        files: tuple[int, int, int],
+        folder: Path,
+        *,
+        terminal: bool = False,
+    ) -> AbstractContextManager[Process]: ...
+
+
+class Piped:
+    """One whose standard streams are pipes: used as what `subprocess.Popen` gives."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        given, self.stdin = _pipe()
+        self.stdout, out = _pipe()
+        self.stderr, err = _pipe()
+        with ExitStack() as held, given, out, err:
+            files = given.fileno(), out.fileno(), err.fileno()
+            process = held.enter_context(_starter()(arguments, environment, files, Path.cwd()))
+            held.callback(process.wait, SECONDS)
+            for end in (self.stdin, self.stdout, self.stderr):
+                held.callback(_close, end)
+            self._held = held.pop_all()
+        self.pid, self.poll, self.wait = process.pid, process.poll, process.wait
+        self.send_signal, self.kill = process.send_signal, process.kill
+
+    @property
+    def returncode(self) -> int:
+        """With which code it ended."""
+        return self.wait(SECONDS)
+
+    def communicate(self, timeout: float = SECONDS) -> tuple[bytes, bytes]:
+        """Say no more, and read until it has ended."""
+        with self, ThreadPoolExecutor(1) as reader:
+            _close(self.stdin)
+            errors = reader.submit(self.stderr.read)
+            said = self.stdout.read(), errors.result(timeout)
+            self.wait(timeout)
+            return said
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+
+def _pipe() -> tuple[BufferedReader, BufferedWriter]:
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
+
+
+def _close(end: BufferedReader | BufferedWriter) -> None:
+    with suppress(BrokenPipeError):
+        end.close()
+
+
 @dataclass(slots=True)
 class Zygote:
     """Starts one process after another; it is started itself when there is need of it."""
@@ -88,9 +153,19 @@ class Zygote:
         environment: Mapping[str, str],
         files: tuple[int, int, int],
         folder: Path,
+        *,
+        terminal: bool = False,
     ) -> Generator[Forked]:
-        """Start our command, with these for its standard input, output and error."""
-        wanted = {"arguments": arguments, "environment": environment, "folder": str(folder)}
+        """Start our command, with these for its standard input, output and error.
+
+        They may be a `terminal` that controls it, whose Ctrl-C is a signal to it.
+        """
+        wanted = {
+            "arguments": arguments,
+            "environment": environment,
+            "folder": str(folder),
+            "terminal": terminal,
+        }
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:
@@ -177,7 +252,7 @@ def started(
 
     With `anew` it is started as a person would, in a new interpreter.
     """
-    start = _ZYGOTES[-1].start if _ZYGOTES and not anew else _anew
+    start = _anew if anew else _starter()
     reading, writing = os.pipe()
     with ExitStack() as stack:
         said = stack.enter_context(os.fdopen(reading, "rb", buffering=0))
@@ -189,13 +264,42 @@ def started(
         yield process, said
 
 
+@contextmanager
+def at_terminal(
+    arguments: Sequence[str], environment: Mapping[str, str], *, controlling: bool = False
+) -> Generator[tuple[Process, int]]:
+    """Start our command as a person does, and give it and the person's side of the terminal.
+
+    Where it is the `controlling` one, Ctrl-C is a signal to the command.
+    """
+    ours, theirs = pty.openpty()
+    with ExitStack() as stack:
+        stack.callback(os.close, ours)
+        try:
+            files, start = (theirs, theirs, theirs), _starter()
+            begun = start(arguments, environment, files, Path.cwd(), terminal=controlling)
+            process = stack.enter_context(begun)
+        finally:
+            os.close(theirs)
+        stack.callback(process.wait, SECONDS)
+        stack.callback(process.kill)
+        yield process, ours
+
+
+def _starter() -> Start:
+    return _ZYGOTES[-1].start if _ZYGOTES else _anew
+
+
 def _anew(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     files: tuple[int, int, int],
     folder: Path,
+    *,
+    terminal: bool = False,
 ) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = files
+    words = ["setsid", "--ctty", *command(*arguments)] if terminal else command(*arguments)
     return subprocess.Popen(
-        command(*arguments), stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=folder
+        words, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=folder
     )

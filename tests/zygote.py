@@ -5,11 +5,13 @@ Everything is imported already, which is most of what a short command costs, and
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
 import socket
 import sys
+import termios
 import traceback
 from importlib import import_module
 from io import TextIOWrapper
@@ -96,6 +98,9 @@ def _run(request: dict[str, Any], files: list[int]) -> NoReturn:
     for number, file in enumerate(files):
         os.dup2(file, number)
     os.closerange(len(files), MOST_FILES)
+    if request["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     sys.stdin, sys.stdout, sys.stderr = _stream(0, "r"), _stream(1, "w"), _stream(2, "w")
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.forked import SECONDS, command, run, started, whole
+from tests.forked import SECONDS, Piped, command, run, started, whole
 
 from openfang.app.home.new import init_home
 
@@ -83,14 +83,8 @@ class Cli:
         done = whole(arguments, self.environment(env), stdin.encode())
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.command(*arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.environment(),
-        )
+    def start(self, *arguments: str) -> Piped:
+        return Piped(arguments, self.environment())
 
     def imported(self, *arguments: str) -> set[str]:
         """Run a command, and return what it imported."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
-import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import serving
 from tests.cli.test_chat import Terminal
+from tests.forked import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -95,22 +93,9 @@ def cli(
 @contextmanager
 def typing(cli: Cli, *arguments: str) -> Generator[Terminal]:
     """A person who runs one command in a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ("setsid", "--ctty", *cli.command(*arguments)),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=cli.environment({"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}),
-    )
-    os.close(theirs)
-    try:
-        yield Terminal(process, ours)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        os.close(ours)
+    environment = cli.environment({"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"})
+    with at_terminal(arguments, environment, controlling=True) as (process, screen):
+        yield Terminal(process, screen)
 
 
 def shown(cli: Cli, task: str) -> Any:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import select
 import signal
-import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.conftest import serving
+from tests.forked import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from tests.cli.conftest import Cli
+    from tests.forked import Process
 
 pytestmark = [pytest.mark.requirement("C6.4", "C12.5"), pytest.mark.needs("setsid")]
 
@@ -57,7 +57,7 @@ def cli(request: pytest.FixtureRequest, make_home: Callable[[], Cli]) -> Iterato
 class Terminal:
     """A person at a terminal: types, and reads what is there to be seen."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     file: int
     seen: str = ""
 
@@ -98,22 +98,9 @@ class Terminal:
 
 @contextmanager
 def chatting(cli: Cli, *arguments: str) -> Generator[Terminal]:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ("setsid", "--ctty", *cli.command("chat", *arguments)),  # Ctrl-C is a signal to it
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=cli.environment({"TERM": "xterm", "COLUMNS": "200"}),
-    )
-    os.close(theirs)
-    try:
-        yield Terminal(process, ours)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        os.close(ours)
+    environment = cli.environment({"TERM": "xterm", "COLUMNS": "200"})
+    with at_terminal(("chat", *arguments), environment, controlling=True) as (process, screen):
+        yield Terminal(process, screen)
 
 
 def test_each_line_of_a_pipe_is_a_message(cli: Cli) -> None:

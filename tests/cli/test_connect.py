@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import tomllib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests import forked
 from tests.cli.conftest import serving
 
 if TYPE_CHECKING:
@@ -59,22 +59,14 @@ def keys(cli: Cli) -> dict[str, str]:
 
 def at_terminal(cli: Cli, answer: str, *arguments: str) -> str:
     """Run a command as a person does, who types this answer."""
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        cli.command("connect", *arguments),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=cli.environment({"TERM": "xterm", "NO_COLOR": "1"}),
-    )
-    os.close(theirs)
-    os.write(ours, answer.encode())
+    environment = cli.environment({"TERM": "xterm", "NO_COLOR": "1"})
     shown = b""
-    with suppress(OSError):  # the other end is closed
-        while chunk := os.read(ours, 10_000):
-            shown += chunk
-    os.close(ours)
-    assert running.wait(timeout=60) == 0
+    with forked.at_terminal(("connect", *arguments), environment) as (running, screen):
+        os.write(screen, answer.encode())
+        with suppress(OSError):  # the other end is closed
+            while chunk := os.read(screen, 10_000):
+                shown += chunk
+        assert running.wait(timeout=60) == 0
     return shown.decode().replace("\r\n", "\n")
 
 

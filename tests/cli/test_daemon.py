@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from tests.cli.conftest import Cli, Ran
+    from tests.forked import Piped
 
 pytestmark = pytest.mark.requirement("C12.1")
 
@@ -41,7 +42,7 @@ A_MINUTE = 60
 class Here:
     """A daemon in the foreground, whose words and log are read as they come."""
 
-    process: subprocess.Popen[bytes]
+    process: Piped
     url: str
 
     def logged(self, words: str) -> dict[str, Any]:

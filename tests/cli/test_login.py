@@ -6,10 +6,8 @@ import asyncio
 import http.client
 import json
 import os
-import pty
 import re
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import contextmanager, nullcontext
@@ -20,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.cli.conftest import serving as serving_home
 from tests.conformance.auth import redirected
+from tests.forked import at_terminal
 from tests.sources.mcp.peers.authority import Authority, Client, Protected, authority
 from tests.sources.mcp.peers.web import serving
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Cli
+    from tests.forked import Piped
 
 pytestmark = pytest.mark.requirement("C14.1", "C18.3")
 SECONDS = 60
@@ -137,7 +137,7 @@ def logging_in(cli: Cli, *options: str, name: str = "guarded") -> Generator[Logi
 class Login:
     """A command that waits for a browser."""
 
-    running: subprocess.Popen[bytes]
+    running: Piped
 
     def address(self) -> str:
         """What it shows, to be opened in a browser."""
@@ -272,25 +272,13 @@ def test_at_a_terminal_the_browser_opens_by_itself(scene: Scene, tmp_path: Path)
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
     browser.chmod(0o700)
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        scene.cli.command("servers", "login", "guarded"),
-        env=scene.cli.environment({"BROWSER": str(browser)}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    try:
+    environment = scene.cli.environment({"BROWSER": str(browser)})
+    with at_terminal(("servers", "login", "guarded"), environment) as (running, screen):
         address = seen.read_text().strip()  # waits until the browser writes
         assert parse_qs(urlsplit(address).query)["code_challenge_method"] == ["S256"]
         assert opened(redirected(address)).status == 200
-        assert _until_closed(ours).count("signed in") == 1
+        assert _until_closed(screen).count("signed in") == 1
         assert running.wait(SECONDS) == 0
-    finally:
-        running.kill()
-        running.wait()
-        os.close(ours)
 
 
 def _until_closed(terminal: int) -> str:

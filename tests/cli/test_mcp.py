@@ -218,7 +218,12 @@ def test_over_a_daemon_the_greeting_is_answered_within_three_tenths_of_a_second_
 ) -> None:
     spent: list[float] = []
     for _ in range(3):
-        process = served.start("mcp")
+        process = subprocess.Popen(
+            served.command("mcp"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=served.environment(),
+        )
         assert process.stdin
         assert process.stdout
         process.stdin.write(GREETING)

@@ -7,12 +7,14 @@ import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.forked import at_terminal
 
 from openfang.cli.errors import Usage
 from openfang.cli.options import seconds
@@ -85,20 +87,13 @@ def test_a_tool_that_is_held_back_is_shown_with_what_changed(
 
 
 def on_a_terminal(openfang: Cli, *arguments: str, columns: int, code: int = 0, **env: str) -> str:
-    ours, theirs = pty.openpty()
     environment = openfang.environment({"COLUMNS": str(columns), "TERM": "xterm-256color", **env})
-    running = subprocess.Popen(
-        openfang.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
-    )
-    os.close(theirs)
     output = bytearray()
-    try:
-        while chunk := os.read(ours, 65_536):
-            output += chunk
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert running.wait(timeout=20) == code
+    with at_terminal(arguments, environment) as (running, screen):
+        with suppress(OSError):  # the other end is closed
+            while chunk := os.read(screen, 65_536):
+                output += chunk
+        assert running.wait(timeout=20) == code
     return output.decode().replace("\r\n", "\n")
 
 
@@ -201,4 +196,4 @@ def test_a_person_who_starts_the_mcp_server_is_told_what_it_is_for(openfang: Cli
         os.close(ours)
         assert running.stdout
         assert running.stdout.read() == b""
-    assert openfang.whole("mcp").err == ""
+    assert openfang("mcp").err == ""

@@ -15,11 +15,10 @@ import pytest
 from tests.cli.conftest import serving
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
 
     from tests.cli.conftest import Cli, Ran
-    from tests.forked import Process
+    from tests.forked import Piped, Process
 
 pytestmark = pytest.mark.requirement("C12.5")
 
@@ -168,9 +167,7 @@ def frozen(cli: Cli, folder: Path) -> str:
     return cli("spec", "freeze", str(plan)).out.strip()
 
 
-def start_sleeping(
-    cli: Cli, spec: str, seconds: str, daemon: Process | None
-) -> subprocess.Popen[bytes]:
+def start_sleeping(cli: Cli, spec: str, seconds: str, daemon: Process | None) -> Piped:
     """Start a call that sleeps, and wait until it does."""
     command = json.dumps({"command": ["sleep", seconds]})
     running = cli.start("tools", "call", "shell_exec", "--spec", spec, "--args", command, "--json")

@@ -47,10 +47,8 @@ def lines(name: str, count: int) -> bytes:
 def test_ten_processes_write_one_unbroken_chain(fresh: Cli) -> None:
     running = [fresh.start("tools", "batch", "-") for _ in range(10)]
     for number, process in enumerate(running):
-        assert process.stdin
         process.stdin.write(lines(f"p{number}", 20))
         process.stdin.close()
-        process.stdin = None
     outputs = [process.communicate(timeout=60) for process in running]
     assert [process.returncode for process in running] == [0] * 10, outputs
     assert sum(len(output.splitlines()) for output, _ in outputs) == 200

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.conftest import serving
+from tests.forked import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,24 +143,15 @@ def test_the_environment_goes_first_and_that_is_said(fresh: Cli) -> None:
 
 
 def test_a_person_is_asked_and_the_answer_is_not_shown(fresh: Cli) -> None:
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        fresh.command("secrets", "set", "TYPED"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=fresh.environment(),
-        start_new_session=True,
-    )
-    os.close(theirs)
+    asked = ("secrets", "set", "TYPED")
     shown = b""
-    while b"TYPED (not shown): " not in shown:
-        shown += os.read(ours, 1000)
-    os.write(ours, f"{VALUE}\n".encode())
-    while b"is stored." not in shown:
-        shown += os.read(ours, 1000)
-    assert running.wait(30) == 0
-    os.close(ours)
+    with at_terminal(asked, fresh.environment(), controlling=True) as (running, screen):
+        while b"TYPED (not shown): " not in shown:
+            shown += os.read(screen, 1000)
+        os.write(screen, f"{VALUE}\n".encode())
+        while b"is stored." not in shown:
+            shown += os.read(screen, 1000)
+        assert running.wait(30) == 0
     assert VALUE.encode() not in shown
     assert fresh("secrets", "list", "--json").json == [body("TYPED")]
 
