@@ -6,6 +6,7 @@ Everything is imported already, which is most of what a short command costs, and
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import select
@@ -15,35 +16,25 @@ import termios
 import traceback
 from importlib import import_module
 from io import TextIOWrapper
+from pkgutil import walk_packages
 from typing import Any, NoReturn, TextIO
 
-_PRELOADED = (
+import openfang
+from openfang.__main__ import main
+
+_OTHERS = (
     "anyio._backends._asyncio",
     "cryptography.hazmat.primitives.asymmetric.ed25519",
-    "openfang.app.daemon.process",
-    "openfang.app.local",
-    "openfang.app.verify",
-    "openfang.cli.app",
-    "openfang.cli.approvals",
-    "openfang.cli.audit",
-    "openfang.cli.backup",
-    "openfang.cli.batch",
-    "openfang.cli.call",
-    "openfang.cli.config",
-    "openfang.cli.doctor",
-    "openfang.cli.explain",
-    "openfang.cli.keys",
-    "openfang.cli.spec",
-    "openfang.cli.start",
-    "openfang.cli.status",
-    "openfang.cli.stop",
-    "openfang.cli.tools",
-    "openfang.edges.a2a.sdk",
-    "openfang.host.http",
-    "openfang.sources.a2a.modern",
-    "openfang.sources.mcp.oauth.flow",
+    "encodings.idna",
+    "encodings.utf_8_sig",
+    "importlib.readers",
+    "jsonschema_rs",
+    "uvicorn.lifespan.off",
     "uvloop",
+    "yaml",
 )
+# Seldom used here, and much to import: what talks to models, and what is for other programs.
+_LATER = ("openfang.agents.models.", "openfang.compat", "openfang.testing")
 _STDERR = 2
 MOST_BYTES = 200_000
 MOST_FILES = 4096
@@ -118,8 +109,6 @@ def _stream(number: int, mode: str) -> TextIO:
 
 
 def _exit_code() -> int:
-    from openfang.__main__ import main  # noqa: PLC0415 - in the child alone
-
     try:
         main()
     except SystemExit as ending:
@@ -135,8 +124,18 @@ def _exit_code() -> int:
         sys.stderr.flush()
 
 
-if __name__ == "__main__":
-    for name in _PRELOADED:
+def _preload() -> None:
+    for module in walk_packages(openfang.__path__, "openfang."):
+        if not module.name.startswith(_LATER):
+            import_module(module.name)
+    for name in _OTHERS:
         import_module(name)
+    # What is here stays, so that no child has to look at it (and to copy it) to collect its own.
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _preload()
     with socket.socket(fileno=int(sys.argv[1])) as ours:
         serve(ours)
