@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import re2
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MEMORY = 64 * 1024 * 1024
+_SHARED = 256
 
 ESCAPE = r"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})"
 # In JSON text, the letter that ends an escape stands before the word, and is no part of it.
@@ -54,6 +56,12 @@ def compile_pattern(pattern: str, *, groups: bool = True) -> Pattern:
     options.log_errors = False
     options.never_capture = not groups
     return _RE2.compile(pattern.encode("latin-1"), options)
+
+
+@lru_cache(maxsize=_SHARED)
+def shared_pattern(pattern: str, *, groups: bool = True) -> Pattern:
+    """Compile once what is the same for everybody; nothing secret may stand in it."""
+    return compile_pattern(pattern, groups=groups)
 
 
 def compile_words(pattern: str) -> Pattern:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from openfang.safety.patterns import Pattern, compile_pattern, contained, escape
+from openfang.safety.patterns import (
+    Pattern,
+    compile_pattern,
+    contained,
+    escape,
+    shared_pattern,
+)
 from openfang.safety.shapes import NAME, NAMED, NEEDLESS, NUMBERS
 
 if TYPE_CHECKING:
@@ -69,11 +75,12 @@ class Scan:
         self.names = names
         self._values = tuple(values)
         self._each: tuple[tuple[str, Pattern], ...] = tuple(
-            (kind, compile_pattern(pattern)) for kind, pattern in rows
+            (kind, shared_pattern(pattern)) for kind, pattern in rows
         )
         patterns = [*(pattern for _, pattern in rows), *map(escape, self._values), NEEDLESS]
         self._anything = "|".join(patterns)
-        self._any = compile_pattern(self._anything, groups=False)
+        compiled = compile_pattern if self._values else shared_pattern
+        self._any = compiled(self._anything, groups=False)
 
     def joined(self, pattern: str) -> Pattern:
         """Make the pattern that finds whatever `possible` or another one finds."""

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -96,6 +97,7 @@ def open_home(path: Path, *, durable: bool = False) -> Database:
     return database
 
 
+@cache
 def migrations(dialect: str = "sqlite") -> list[tuple[int, str]]:
     """Numbered scripts of one dialect; `0001.postgres.sql` stands in where the dialects differ."""
     folder = resources.files("openfang.storage") / "migrations"
