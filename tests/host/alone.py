@@ -35,7 +35,9 @@ def check_alone(
 ) -> None:
     """Run every test of a module there, after a command of the shell; all must run and pass."""
     report = folder / "report.xml"
-    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    # Its own place: in the shared one it would clean up after the runs of others, while they do.
+    place = f"--basetemp={folder / 'inside'}"
+    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}", place]
     command = [sys.executable, "-m", "pytest", *options, str(scenarios.__file__)]
     finished = subprocess.run(
         ["unshare", "-rnm", "sh", "-c", f"{first} && {_NETWORK}", "sh", *command],
