@@ -94,6 +94,20 @@ def pytest_runtest_makereport(
     return report
 
 
+# A test of a minute that begins last has one worker at work, and the others look on.
+_LONG = (
+    "tests/chaos/",
+    "tests/test_pages.py",
+    "tests/test_tour.py",
+    "tests/edges/api/test_document.py",
+    "tests/sources/mcp/test_hostile_web.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
     # How long an example takes says how busy the machine is.
