@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.figures import Figure, cpu_per
 from openfang.storage import timers
 from openfang.storage.timers import Timer, TimerStore
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from openfang.core.labels import Labels
 from openfang.core.usage import Entry, Payer, Spending
 from openfang.storage.database import open_home
 from openfang.storage.processes import Process
-from openfang.storage.writer import Unit, Writer
+from openfang.storage.units import Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator

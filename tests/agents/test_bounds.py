@@ -23,7 +23,7 @@ from openfang.core.tools import Risk
 from openfang.host.backends import Missing
 from openfang.host.children.start import to_start
 from openfang.storage.state import put_blob
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 from openfang.testing import TableSource
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from openfang.core.labels import Labels
 from openfang.storage.agent_runs import AgentRunStore
 from openfang.storage.sessions import SessionStore, delete
 from openfang.storage.state import grow_run
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -265,7 +265,7 @@ async def orphaned(sessions: StoredSessions) -> str:
 
 
 def ending(sessions: StoredSessions) -> list[tuple[str, str]]:
-    return sessions.database.read("SELECT state, ending FROM agent_runs WHERE id = 'r1'")  # type: ignore[return-value]
+    return sessions.database.read_now("SELECT state, ending FROM agent_runs WHERE id = 'r1'")  # type: ignore[return-value]
 
 
 async def test_a_database_that_is_locked_at_the_start_is_waited_for(

@@ -14,7 +14,8 @@ from openfang.app.stores import Backlog, StoredNames
 from openfang.audit.chain import digest
 from openfang.core.errors import Conflict
 from openfang.storage.database import open_home
-from openfang.storage.writer import Line, Unit, Writer
+from openfang.storage.units import Line, Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

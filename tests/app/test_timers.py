@@ -25,7 +25,8 @@ from openfang.core.errors import SourceFailed
 from openfang.storage import timers
 from openfang.storage.database import open_home
 from openfang.storage.timers import Timer, TimerStore
-from openfang.storage.writer import Unit, Writer
+from openfang.storage.units import Unit
+from openfang.storage.writer import Writer
 from openfang.testing.clock import ManualClock
 
 if TYPE_CHECKING:

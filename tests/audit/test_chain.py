@@ -27,7 +27,7 @@ from openfang.audit.chain import Checkpoint, Verifier, digest
 from openfang.audit.notary import Notary, second_place
 from openfang.core.events import AuditEvent, Record
 from openfang.storage.log import rows
-from openfang.storage.writer import Head
+from openfang.storage.units import Head
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:

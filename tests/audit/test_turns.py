@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
-    from openfang.storage.writer import Head
+    from openfang.storage.units import Head
 
 pytestmark = pytest.mark.requirement("C7.13")
 _TOOL = "mcp:demo:echo"

@@ -127,9 +127,9 @@ class Scene:
 
 
 def _tables(database: Database) -> dict[str, Any]:
-    listed = database.read("SELECT name FROM sqlite_master WHERE type = 'table'")
+    listed = database.read_now("SELECT name FROM sqlite_master WHERE type = 'table'")
     names = sorted({name for (name,) in listed} - _OF_THE_NODE)
-    return {name: database.read(f"SELECT * FROM {name}") for name in names}  # noqa: S608 - its own
+    return {name: database.read_now(f"SELECT * FROM {name}") for name in names}  # noqa: S608 - its own
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ async def full(disk: Path) -> dict[str, Any]:
     async with open_app(Home(disk / "home"), {}) as parts:
         verification = await anyio.to_thread.run_sync(verify, parts)
         seen["intact"] = verification.intact
-        seen["open"] = parts.database.read(
+        seen["open"] = parts.database.read_now(
             "SELECT COUNT(*) FROM audit a WHERE event = 'tool_invocation_start' AND NOT EXISTS "
             "(SELECT 1 FROM audit b WHERE b.event = 'tool_invocation_end' "
             "AND b.call_id = a.call_id)"

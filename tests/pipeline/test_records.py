@@ -21,7 +21,7 @@ from openfang.pipeline.records import Given
 from openfang.policy.engine import Decided
 
 if TYPE_CHECKING:
-    from openfang.storage.writer import Line
+    from openfang.storage.units import Line
 
 pytestmark = pytest.mark.requirement("C7.13", "C13.1")
 TOOL = Tool(

@@ -25,7 +25,7 @@ from openfang.storage.board import (
     Status,
     Viewer,
 )
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 from openfang.testing import OpenApp, open_test_app
 from openfang.testing.clock import ManualClock
 

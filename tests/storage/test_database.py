@@ -26,7 +26,7 @@ def test_a_home_is_migrated_once(tmp_path: Path) -> None:
     open_home(file).close()
     with closing(open_home(file)) as database:
         numbers = [(number,) for number, _ in migrations()]
-        assert database.read("SELECT number FROM migrations") == numbers
+        assert database.read_now("SELECT number FROM migrations") == numbers
 
 
 def test_a_home_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_damaged_database_is_named_when_it_is_read(tmp_path: Path) -> None:
     content[2048:] = b"\xff" * (len(content) - 2048)
     file.write_bytes(bytes(content))
     with pytest.raises(HomeError) as caught:
-        open_home(file).read("SELECT * FROM settings")
+        open_home(file).read_now("SELECT * FROM settings")
     assert "damaged" in caught.value.message
 
 
@@ -103,7 +103,7 @@ def test_an_older_home_keeps_its_keys_and_runs(tmp_path: Path) -> None:
         old.execute("INSERT INTO runs VALUES ('of_secret', ?, 0)", (int(Labels.SECRET),))
         old.commit()
     with closing(open_home(file)) as database:
-        names = database.read("SELECT id, name FROM keys ORDER BY id")
+        names = database.read_now("SELECT id, name FROM keys ORDER BY id")
         assert names == [("a", "twin"), ("b", "twin-b"), ("c", "twin")]
         assert RunStore(database).labels("of_secret") == Labels.SECRET
         assert "of_secret" not in "".join(database.connection.iterdump())

@@ -152,7 +152,9 @@ def test_what_is_replaced_or_forgotten_is_found_no_more(database: Database) -> N
     assert found(database, "blue") == found(database, "blue", space=f"{MINE}/x") == []
     assert found(database, "blue", space=f"{MINE}x") == ["beside"]
     database.connection.execute("INSERT INTO memory_words (memory_words) VALUES ('optimize')")
-    terms = database.read("SELECT COUNT(*) FROM memory_words WHERE memory_words MATCH ?", ("x*",))
+    terms = database.read_now(
+        "SELECT COUNT(*) FROM memory_words WHERE memory_words MATCH ?", ("x*",)
+    )
     assert terms == [(0,)]
 
 

@@ -122,12 +122,12 @@ def _found_here(tmp_path: Path) -> dict[str, set[str]]:
 
 def _sqlite_columns(tmp_path: Path) -> list[tuple[str, str]]:
     with closing(open_home(tmp_path / "openfang.db")) as database:
-        tables = database.read(
+        tables = database.read_now(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name <> 'migrations' AND name NOT LIKE 'memory_words%' ORDER BY name"
         )
         return [
             (table, column[1])
             for (table,) in tables
-            for column in database.read(f"PRAGMA table_info({table})")
+            for column in database.read_now(f"PRAGMA table_info({table})")
         ]

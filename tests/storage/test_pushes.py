@@ -49,7 +49,7 @@ def test_what_is_kept_comes_back_and_cannot_be_read_without_the_key(database: Da
     assert store.get("task_1", "p") == PUSH
     assert store.of("task_1") == [PUSH, replace(PUSH, id="q")]
     assert store.get("task_1", "r") is store.get("task_2", "p") is None
-    stored = database.read("SELECT body FROM pushes")
+    stored = database.read_now("SELECT body FROM pushes")
     assert not any(word in body for (body,) in stored for word in (b"hidden", b"t0ken", b"cr3d"))
     with pytest.raises(HomeError):
         PushStore(database, bytes(31) + b"\x01").get("task_1", "p")
@@ -62,7 +62,7 @@ def test_a_row_that_was_changed_or_moved_is_not_believed(database: Database, cha
     store = PushStore(database, bytes(32))
     write(database, *store.put(PUSH, 1))
     write(database, (f"UPDATE pushes SET {change}", ()))  # noqa: S608 - a test
-    ((task, name),) = database.read("SELECT task, id FROM pushes")
+    ((task, name),) = database.read_now("SELECT task, id FROM pushes")
     with pytest.raises(HomeError):
         store.get(task, name)
 

@@ -145,7 +145,7 @@ def test_no_look_reads_a_whole_table(many: Database) -> None:
         many.connection.set_trace_callback(None)
     assert len(looks) == 11
     for sql in looks:
-        for *_, detail in many.read(f"EXPLAIN QUERY PLAN {sql}"):
+        for *_, detail in many.read_now(f"EXPLAIN QUERY PLAN {sql}"):
             assert "USING" in detail, (sql, detail)
             assert "SCAN" not in detail or "USING INDEX sessions_by" in detail, (sql, detail)
             assert "TEMP B-TREE" not in detail, (sql, detail)
@@ -291,7 +291,7 @@ def test_a_run_is_under_way_until_it_ends(database: Database) -> None:
     ended = Ended(answer="there", ending=Ending.COST, usage=Usage(requests=2, cost_usd=0.5))
     write(database, *agent_runs.end("r", ended, 9))
     assert (store.under_way(), store.begun("r")) == ([], frozenset())
-    assert database.read("SELECT state, ending, usage, ended_at FROM agent_runs") == [
+    assert database.read_now("SELECT state, ending, usage, ended_at FROM agent_runs") == [
         (
             "ended",
             "cost",
@@ -316,7 +316,7 @@ def test_what_is_deleted_is_gone_from_every_table(database: Database) -> None:
     write(database, sessions.insert(other), *sessions.say(other.id, "r2", said("stay"), 1))
     (step,) = sessions.delete(one, ["dead"])
     write(database, *step)
-    left = database.read(
+    left = database.read_now(
         "SELECT (SELECT COUNT(*) FROM sessions), (SELECT COUNT(*) FROM turns), "
         "(SELECT COUNT(*) FROM agent_runs), (SELECT COUNT(*) FROM begun)"
     )
@@ -333,7 +333,7 @@ def test_a_long_one_is_deleted_in_steps_oldest_first(many: Database) -> None:
     left: list[int] = []
     for step in sessions.delete(long, ()):
         write(many, *step)
-        left.append(many.read("SELECT COUNT(*) FROM turns WHERE session = ?", (long.id,))[0][0])
+        left.append(many.read_now("SELECT COUNT(*) FROM turns WHERE session = ?", (long.id,))[0][0])
     assert left == [734, 234, 0]
     assert store.get(long.id) is None
     assert len(store.page(caller=None, limit=2_000)) == SESSIONS

@@ -185,7 +185,7 @@ def test_a_change_of_a_task_that_is_another_by_now_fails_as_a_whole(database: Da
     with pytest.raises(sqlite3.IntegrityError):
         write(database, mark, *tasks.move(one, one.moved(ended, 6)))
     assert store.get(one.id) == waiting
-    assert database.read("SELECT * FROM timers") == []
+    assert database.read_now("SELECT * FROM timers") == []
     done = waiting.moved(ended, 7)
     write(database, *tasks.move(waiting, done))
     with pytest.raises(sqlite3.IntegrityError):
@@ -240,7 +240,7 @@ def test_the_oldest_that_has_ended_is_deleted_first_with_all_that_belongs_to_it(
         "SELECT task FROM task_events",
         "SELECT task FROM pushes",
     ):
-        assert sorted(row[0] for row in database.read(sql)) == left
+        assert sorted(row[0] for row in database.read_now(sql)) == left
     assert TaskStore(database).counts() == (3, 1)
     write(database, *tasks.evict(9))
     assert TaskStore(database).counts() == (2, 0)
@@ -279,9 +279,9 @@ def test_a_conversation_that_was_made_for_a_task_goes_with_it(database: Database
     write(database, *tasks.evict(4))
     left = ["named", "session_shared", "session_talk"]
     for sql in ("SELECT id FROM sessions", "SELECT session FROM turns"):
-        assert sorted(row[0] for row in database.read(sql)) == left
+        assert sorted(row[0] for row in database.read_now(sql)) == left
     write(database, agent_runs.drop_left(1))
-    assert sorted(row[0] for row in database.read("SELECT session FROM agent_runs")) == left
+    assert sorted(row[0] for row in database.read_now("SELECT session FROM agent_runs")) == left
 
 
 def test_one_of_which_somebody_is_still_to_be_told_is_deleted_last(database: Database) -> None:
@@ -289,8 +289,8 @@ def test_one_of_which_somebody_is_still_to_be_told_is_deleted_last(database: Dat
     owed = "INSERT INTO timers VALUES (?, 'push', ?, 0, 0, '', '', '')"
     write(database, *((owed, (f"t{number}", task_id(number))) for number in (1, 2)))
     write(database, *tasks.evict(3))
-    assert database.read("SELECT id FROM tasks") == [(task_id(2),)]
-    assert len(database.read("SELECT 1 FROM timers")) == 2
+    assert database.read_now("SELECT id FROM tasks") == [(task_id(2),)]
+    assert len(database.read_now("SELECT 1 FROM timers")) == 2
 
 
 def test_lists_go_on_where_they_stopped_the_last_changed_first(database: Database) -> None:
@@ -366,7 +366,7 @@ def test_a_thousand_tasks_cost_a_list_and_a_count_no_more_than_a_moment(database
         keep(database, replace(one, id=task_id(number), changed_at=number, created_at=number))
     page = TaskStore(database).page("key:me", TaskFilter(limit=100))
     assert (len(page.tasks), page.total, page.tasks[0].changed_at) == (100, 1000, 999)
-    plan = database.read(
+    plan = database.read_now(
         "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE final = 1 ORDER BY seq LIMIT 1"
     )
     assert "tasks_by_end" in plan[0][3]

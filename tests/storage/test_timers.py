@@ -14,7 +14,8 @@ from openfang.core.errors import Conflict
 from openfang.storage import timers
 from openfang.storage.database import Database, open_home
 from openfang.storage.timers import NEVER, Besides, Timer, TimerStore
-from openfang.storage.writer import Unit, Writer
+from openfang.storage.units import Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,9 +15,9 @@ from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.labels import Labels
 from openfang.storage.database import open_home
-from openfang.storage.jobs import Written
 from openfang.storage.log import rows
 from openfang.storage.state import Settings, put_blob, put_setting
+from openfang.storage.units import Written
 from openfang.storage.writer import (
     BYTES_PER_CHECKPOINT,
     INLINE_BYTES,
@@ -192,7 +192,7 @@ async def test_a_durable_writer_commits_in_the_thread(path: Path) -> None:
             assert list((await writer.write(Unit((line("a"),)))).numbers) == [1]
         slow = writer._slow
         assert slow is not None
-        assert slow.read("PRAGMA synchronous") == [(2,)]
+        assert slow.read_now("PRAGMA synchronous") == [(2,)]
     finally:
         writer.close()
 

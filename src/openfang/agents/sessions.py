@@ -27,7 +27,7 @@ from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -23,7 +23,7 @@ from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.wire import moment
 from openfang.storage.log import checkpoints_after, unanchored
 from openfang.storage.state import Settings, put_setting
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from openfang.config.models import Config
     from openfang.config.node import Anchor
     from openfang.storage.database import Database
-    from openfang.storage.writer import Head
+    from openfang.storage.units import Head
 
 _log = logging.getLogger("openfang.audit")
 _POLL_SECONDS: Final = 1.0

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.audit.chain import Checkpoint
     from openfang.core.ports import Clock
-    from openfang.storage.writer import Head
+    from openfang.storage.units import Head
 
 _log = logging.getLogger("openfang.audit")
 _INTERRUPTED = "the process ended before the call did"

@@ -41,7 +41,7 @@ from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.storage.log import batch, query, rows, search
+from openfang.storage.log import batch, rows, search
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -267,7 +267,8 @@ class Local(Managing, Scheduling, Installing):
 
     async def sql(self, text: str) -> list[Table]:
         """Run queries that only read: of each the columns' names and the first rows."""
-        return await self._read(query, self.parts.database.path, text)
+        await require(self.parts, self.caller, Role.AUDITOR)
+        return await self.parts.database.query(text)
 
     async def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
         """Read the same with all that is hashed: a signed head, checkpoints, then records."""

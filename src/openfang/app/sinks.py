@@ -24,7 +24,7 @@ from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
 from openfang.storage.log import batch, rows
 from openfang.storage.state import Settings, put_setting
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

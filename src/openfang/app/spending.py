@@ -14,7 +14,7 @@ from openfang.core.calls import Role
 from openfang.core.errors import Conflict, OpenFangError
 from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.ledger import LedgerStore, fold
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

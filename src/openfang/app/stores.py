@@ -12,15 +12,15 @@ import orjson
 from openfang.core.errors import Conflict
 from openfang.registry.pins import Pin
 from openfang.safety.definitions import Finding
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openfang.storage.database import Database
-    from openfang.storage.jobs import Written
-    from openfang.storage.writer import Line, Writer
+    from openfang.storage.units import Line, Written
+    from openfang.storage.writer import Writer
 
 Row: TypeAlias = "tuple[Any, ...]"
 _log = logging.getLogger("openfang.registry")
@@ -124,7 +124,7 @@ class StoredNames:
 
     def load(self) -> Mapping[str, str]:
         """Read all of them."""
-        return dict(self.database.read("SELECT tool, wire_name FROM names"))
+        return dict(self.database.read_now("SELECT tool, wire_name FROM names"))
 
     def save(self, new: Mapping[str, str]) -> None:
         """Keep these, in this order."""
@@ -141,7 +141,7 @@ class StoredPins:
     def load(self) -> Mapping[str, Pin]:
         """Read all of them."""
         sql = "SELECT tool, digest, definition, first_seen, accepted, findings FROM pins"
-        return {row[0]: _pin(row) for row in self.database.read(sql)}
+        return {row[0]: _pin(row) for row in self.database.read_now(sql)}
 
     def save(self, pins: Sequence[Pin]) -> None:
         """Keep these in place of what was there."""

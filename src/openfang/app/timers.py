@@ -17,7 +17,7 @@ import anyio
 from openfang.core.errors import Conflict, OpenFangError
 from openfang.storage import timers
 from openfang.storage.timers import Besides
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence

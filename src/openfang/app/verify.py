@@ -11,7 +11,7 @@ from openfang.audit.export import ExportHead, Span, head_body, point_body
 from openfang.audit.notary import genuine, second_place, sorted_out
 from openfang.core.log import Finding, Proof, Verification
 from openfang.storage.log import checkpoints, places, record, rows
-from openfang.storage.writer import GENESIS
+from openfang.storage.units import GENESIS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
-from openfang.storage.writer import Head, Line, Unit, Writer
+from openfang.storage.units import Head, Line, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from openfang.core.events import Record
-    from openfang.storage.jobs import Written
+    from openfang.storage.ports import Writes
     from openfang.storage.processes import Process
+    from openfang.storage.units import Written
 
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
 _COMMITS_IN_A_TURN = 16
@@ -39,7 +40,7 @@ _NO_CHANGE = ("UPDATE settings SET value = value WHERE name = 'node'", ())
 class Broker:
     """Writes records. `redact` takes and returns JSON text."""
 
-    writer: Writer
+    writer: Writes
     process: Process
     redact: Callable[[str], str]
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])

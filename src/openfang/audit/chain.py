@@ -17,7 +17,7 @@ from openfang.core.log import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from openfang.storage.writer import Head
+    from openfang.storage.units import Head
 
 GENESIS = bytes(32)
 

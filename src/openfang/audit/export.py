@@ -16,7 +16,7 @@ import orjson
 from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.notary import checkpoint_body, genuine, is_signed, read_checkpoint, sorted_out
 from openfang.core.log import Finding, Verification
-from openfang.storage.writer import Head
+from openfang.storage.units import Head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-    from openfang.storage.writer import Head
+    from openfang.storage.units import Head
 
 
 def signer_id(public_key: Ed25519PublicKey) -> str:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.stamp import Stamper
     from openfang.policy.approvals import Approvals
     from openfang.policy.engine import Engine
-    from openfang.storage.writer import Head, Line
+    from openfang.storage.units import Head, Line
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

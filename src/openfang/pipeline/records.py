@@ -23,7 +23,7 @@ from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome
 from openfang.core.triggers import PEER_CALL
-from openfang.storage.writer import Line
+from openfang.storage.units import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -69,7 +69,7 @@ class AgentRunStore:
                 origin=row[7],
                 task=row[8],
             )
-            for row in self.database.read(sql, parameters)
+            for row in self.database.read_now(sql, parameters)
         ]
 
     def ended_for(self, task: str) -> tuple[str, str, Ending] | None:
@@ -78,17 +78,17 @@ class AgentRunStore:
             "SELECT session, id, ending FROM agent_runs "
             "WHERE task = ? AND task <> '' AND state = 'ended' ORDER BY ended_at DESC LIMIT 1"
         )
-        rows = self.database.read(sql, (task,))
+        rows = self.database.read_now(sql, (task,))
         return (rows[0][0], rows[0][1], Ending(rows[0][2])) if rows else None
 
     def any_for(self, task: str) -> bool:
         """Whether a run has worked on a task."""
         sql = "SELECT 1 FROM agent_runs WHERE task = ? AND task <> '' LIMIT 1"
-        return bool(self.database.read(sql, (task,)))
+        return bool(self.database.read_now(sql, (task,)))
 
     def begun(self, run: str) -> frozenset[str]:
         """Name the calls of a run that were about to be made and have no result yet."""
-        rows = self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))
+        rows = self.database.read_now("SELECT wish FROM begun WHERE run = ?", (run,))
         return frozenset(row[0] for row in rows)
 
 

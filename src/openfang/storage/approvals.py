@@ -60,13 +60,13 @@ class ApprovalStore:
 
     def state(self, question_id: str) -> Answer | None:
         """Look how it stands with a question, and at nothing else of it."""
-        rows = self.database.read("SELECT state FROM approvals WHERE id = ?", (question_id,))
+        rows = self.database.read_now("SELECT state FROM approvals WHERE id = ?", (question_id,))
         return Answer(rows[0][0]) if rows else None
 
     def answered_since(self, at: int) -> list[str]:
         """Name those that were answered since then, by whichever process."""
         sql = "SELECT id FROM approvals WHERE answered_at >= ?"
-        return [row[0] for row in self.database.read(sql, (at,))]
+        return [row[0] for row in self.database.read_now(sql, (at,))]
 
     def count_pending(self, now: int, caller: str | None = None) -> int:
         """Count the questions that wait for a person: everybody's, or one caller's."""
@@ -95,27 +95,27 @@ class ApprovalStore:
     def overdue(self, now: int, limit: int) -> list[Question]:
         """List those that nobody answered in time, the oldest first."""
         sql = f"SELECT {_COLUMNS} FROM approvals WHERE {_OVERDUE} ORDER BY expires_at LIMIT {limit}"  # noqa: S608 - constants
-        return [_question(row) for row in self.database.read(sql, (now,))]
+        return [_question(row) for row in self.database.read_now(sql, (now,))]
 
     def next_expiry(self) -> int | None:
         """Say when the next one is over, if any waits."""
         sql = "SELECT MIN(expires_at) FROM approvals WHERE state = 'pending'"
-        return self.database.read(sql)[0][0]
+        return self.database.read_now(sql)[0][0]
 
     def waits_in(self, run: str) -> bool:
         """Whether a run waits for a person."""
         sql = "SELECT 1 FROM approvals WHERE run = ? AND state = 'pending' LIMIT 1"
-        return bool(self.database.read(sql, (run,)))
+        return bool(self.database.read_now(sql, (run,)))
 
     def _count(self, where: str, parameters: Sequence[Any]) -> int:
         sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
-        return int(self.database.read(sql, parameters)[0][0])
+        return int(self.database.read_now(sql, parameters)[0][0])
 
     def _select(
         self, where: str, parameters: Sequence[Any], limit: int = _MOST_LISTED
     ) -> list[Question]:
         sql = f"SELECT {_COLUMNS} FROM approvals WHERE {where} ORDER BY id DESC LIMIT {limit}"  # noqa: S608 - constants
-        return [_question(row) for row in self.database.read(sql, parameters)]
+        return [_question(row) for row in self.database.read_now(sql, parameters)]
 
 
 def _of(caller: str | None, where: str, *parameters: object) -> tuple[str, Sequence[Any]]:

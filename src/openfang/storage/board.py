@@ -92,13 +92,13 @@ class BoardStore:
     def find(self, viewer: Viewer, task: str) -> Posting | None:
         """Read one that this viewer may see."""
         sql = f"SELECT {_COLUMNS} FROM board WHERE id = ? AND {_SEEN}"  # noqa: S608 - constants
-        rows = self.database.read(sql, (task, *_seen(viewer)))
+        rows = self.database.read_now(sql, (task, *_seen(viewer)))
         return _posting(rows[0]) if rows else None
 
     def changed(self, space: str, call: str) -> Posting | None:
         """Read the one that a call changed; none if it changed none."""
         sql = f"SELECT {_COLUMNS} FROM board WHERE space = ? AND changed_by = ?"  # noqa: S608 - constants
-        rows = self.database.read(sql, (space, call))
+        rows = self.database.read_now(sql, (space, call))
         return _posting(rows[0]) if rows else None
 
     def page(self, viewer: Viewer, status: Status | None, limit: int) -> tuple[list[Posting], int]:
@@ -112,8 +112,8 @@ class BoardStore:
             f"SELECT {_COLUMNS} FROM board WHERE id IN "  # noqa: S608 - constants
             f"(SELECT id FROM board WHERE {where} {newest} LIMIT ?) {newest}"
         )
-        found = [_posting(row) for row in self.database.read(sql, (*values, limit))]
-        ((total,),) = self.database.read(f"SELECT COUNT(*) FROM board WHERE {where}", values)  # noqa: S608 - constants
+        found = [_posting(row) for row in self.database.read_now(sql, (*values, limit))]
+        ((total,),) = self.database.read_now(f"SELECT COUNT(*) FROM board WHERE {where}", values)  # noqa: S608 - constants
         return found, total
 
 

@@ -75,7 +75,7 @@ def call_records(
         )
         names = json.dumps([name for name, _ in kept])
         # A call may have more records than those that were found by: also behind them.
-        found = database.read(
+        found = database.read_now(
             sql,
             (first - _RECORDS_EACH * 10, last + WINDOW, names, json.dumps(_KINDS)),
             most=_MOST_CHARACTERS,
@@ -96,7 +96,7 @@ def _ids(
         f"SELECT call_id, MAX(seq) AS newest FROM audit WHERE seq >= ? AND seq < ? AND {where} "  # noqa: S608 - marks only
         "GROUP BY call_id ORDER BY newest DESC LIMIT ?"
     )
-    return database.read(sql, (*window, *parameters, limit))  # type: ignore[return-value]
+    return database.read_now(sql, (*window, *parameters, limit))  # type: ignore[return-value]
 
 
 def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list[object]]:
@@ -124,7 +124,7 @@ def records_after(path: Path, after: int, limit: int) -> list[dict[str, Any]]:
     """Read what was written of calls behind a record, in order."""
     sql = f"{FROM_LOG} AND call_id <> '' ORDER BY seq"
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read(sql, (after, after + limit), most=_MOST_CHARACTERS)
+        found = database.read_now(sql, (after, after + limit), most=_MOST_CHARACTERS)
     return shown(found)
 
 
@@ -139,10 +139,12 @@ def records_of(path: Path, call_id: str) -> list[LogRow]:
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id = ? ORDER BY seq"  # noqa: S608 - constants
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         first = _first_since(database, _time_of(call_id) - _EARLIER)
-        found = database.read(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
+        found = database.read_now(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
         if not found:  # the clock may have been set since
             first = _last(database) - _OF_ONE
-            found = database.read(sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS)
+            found = database.read_now(
+                sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS
+            )
         return found  # type: ignore[return-value]
 
 
@@ -155,7 +157,7 @@ def chain_records(path: Path, trace: str, near: tuple[int, int]) -> list[LogRow]
     first, last = near
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
         window = (first - _CHAIN, max(first, last) + _CHAIN, trace)
-        return database.read(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
+        return database.read_now(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
 
 
 def _time_of(call_id: str) -> int:
@@ -168,7 +170,7 @@ def _time_of(call_id: str) -> int:
 
 
 def _last(database: Database) -> int:
-    return database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
+    return database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
 
 
 def _first_since(database: Database, at: int) -> int:
@@ -176,7 +178,9 @@ def _first_since(database: Database, at: int) -> int:
     low, high = 1, _last(database) + 1
     while low < high:
         middle = (low + high) // 2
-        found = database.read("SELECT at FROM audit WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,))
+        found = database.read_now(
+            "SELECT at FROM audit WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+        )
         if found and found[0][0] < at:
             low = middle + 1
         else:

@@ -6,20 +6,28 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
+
 from openfang.core.errors import HomeError
+from openfang.core.log import QUERY_ROWS
 from openfang.storage.words import indexed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from openfang.core.log import Table
+    from openfang.storage.ports import Look
+
+T = TypeVar("T")
 Row = TypeVar("Row", bound=tuple[Any, ...])
 BUSY_SECONDS = 5.0
+_READERS = 2
 _PAGE_SIZE = 2048
 _BESIDE = 65_536
 _LARGEST_BESIDE = 64_000_000
@@ -31,6 +39,7 @@ class Database:
 
     def __init__(self, path: Path, *, patience: float = 0.0, durable: bool = False) -> None:
         self.path = path
+        self._readers: CapacityLimiter | None = None
         with explained(path):
             self.connection = sqlite3.connect(
                 path,
@@ -54,12 +63,20 @@ class Database:
         """Set how long a statement waits for a lock that another connection holds."""
         self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
-    def read(
+    async def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query. It is not waited for: the event loop does not go round."""
+        return self.read_now(sql, parameters, most=most)
+
+    def read_now(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
     ) -> list[tuple[Any, ...]]:
         """Run one short query. With `most` it ends after the row that brings so many characters."""
-        with explained(self.path):
+        try:
             return self._read_now(sql, parameters, most)
+        except sqlite3.Error as error:
+            raise explain(self.path, error) from error
 
     def _read_now(
         self, sql: str, parameters: Sequence[Any], most: int | None
@@ -67,9 +84,44 @@ class Database:
         with closing(self.connection.execute(sql, parameters)) as cursor:
             return cursor.fetchall() if most is None else list(up_to(cursor, most))
 
+    async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
+        """Look in a thread, on a connection of its own; few do so at once."""
+        return await self._in_thread(partial(looked, self.path, look), turns)
+
+    async def query(self, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
+        """Run queries of the operator's own, in a thread."""
+        from openfang.storage.queries import query  # noqa: PLC0415 - it needs this module
+
+        return await self._in_thread(partial(query, self.path, sql, limit=limit), None)
+
+    async def _in_thread(self, work: Callable[[], T], turns: CapacityLimiter | None) -> T:
+        if turns is None:
+            turns = self._readers = self._readers or CapacityLimiter(_READERS)
+        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=turns)
+
     def close(self) -> None:
         """Give the file back."""
         self.connection.close()
+
+    async def aclose(self) -> None:
+        """Do the same, as every database can be told."""
+        self.close()
+
+
+def looked(path: Path, look: Look[T]) -> T:
+    """Look on a connection of one's own. Blocks: it is for a thread."""
+    with closing(Database(path, patience=BUSY_SECONDS)) as database:
+        return at_once(look(database))
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Do what awaits nothing but a database file, and so never waits: outside of an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise RuntimeError("what was to be done at once waits for something")
 
 
 def up_to(rows: Iterable[Row], most: int) -> Iterator[Row]:

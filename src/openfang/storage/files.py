@@ -24,14 +24,14 @@ class FileLabelStore:
     def of(self, place: str, path: str) -> Labels:
         """What one file carries."""
         sql = "SELECT labels FROM file_labels WHERE place = ? AND path = ?"
-        rows = self.database.read(sql, (place, path))
+        rows = self.database.read_now(sql, (place, path))
         return Labels(rows[0][0]) if rows else Labels.NONE
 
     def of_all(self, place: str) -> Labels:
         """What the files of a workspace carry together."""
         found = Labels.NONE
         sql = "SELECT DISTINCT labels FROM file_labels WHERE place = ?"
-        for (labels,) in self.database.read(sql, (place,)):
+        for (labels,) in self.database.read_now(sql, (place,)):
             found |= labels
         return found
 

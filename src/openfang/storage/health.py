@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openfang.storage.writer import GENESIS, Head
+from openfang.storage.units import GENESIS, Head
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,26 +17,26 @@ _SECOND = 1_000_000_000
 
 def damage(database: Database) -> str:
     """Say what SQLite finds wrong with its file; nothing when it is sound."""
-    found = [str(row[0]) for row in database.read("PRAGMA quick_check(3)")]
+    found = [str(row[0]) for row in database.read_now("PRAGMA quick_check(3)")]
     return "" if found == ["ok"] else "; ".join(found)
 
 
 def schema_version(database: Database) -> int:
     """The number of the last migration that was applied."""
     sql = "SELECT CAST(MAX(number) AS INTEGER) FROM migrations"
-    return int(database.read(sql)[0][0] or 0)
+    return int(database.read_now(sql)[0][0] or 0)
 
 
 def last_record(database: Database) -> int:
     """When the newest audit record was written, in nanoseconds."""
-    return int(database.read("SELECT MAX(at) FROM audit")[0][0] or 0)
+    return int(database.read_now("SELECT MAX(at) FROM audit")[0][0] or 0)
 
 
 def chain_head(database: Database, node: str) -> Head:
     """The end of a node's chain."""
     hash_of_any_type = "COALESCE(CAST(hash AS BLOB), x'')"
     sql = f"SELECT seq, {hash_of_any_type} FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"  # noqa: S608 - a constant
-    rows = database.read(sql, (node,))
+    rows = database.read_now(sql, (node,))
     return Head(*rows[0]) if rows else GENESIS
 
 
@@ -48,7 +48,7 @@ def times_set_back(database: Database) -> int:
             FROM (SELECT seq, at FROM audit ORDER BY seq DESC LIMIT ?))
         WHERE at < before - ?
     """
-    return int(database.read(sql, (_NEWEST, _SECOND))[0][0])
+    return int(database.read_now(sql, (_NEWEST, _SECOND))[0][0])
 
 
 def wal_bytes(database: Path) -> int:
@@ -62,5 +62,6 @@ def wal_bytes(database: Path) -> int:
 def held_back(database: Database) -> list[str]:
     """Name the definitions that were held back at first sight, and that nobody has accepted."""
     return [
-        row[0] for row in database.read("SELECT tool FROM pins WHERE accepted = 0 ORDER BY tool")
+        row[0]
+        for row in database.read_now("SELECT tool FROM pins WHERE accepted = 0 ORDER BY tool")
     ]

@@ -57,12 +57,12 @@ class InstallStore:
 
     def all(self, kind: InstallKind | None = None) -> list[Install]:
         """List what is there, by id."""
-        rows = self.database.read(f"{_READ} ORDER BY id")
+        rows = self.database.read_now(f"{_READ} ORDER BY id")
         return [one for one in map(_install, rows) if kind in {None, one.kind}]
 
     def get(self, id_: str) -> Install | None:
         """Find one."""
-        rows = self.database.read(f"{_READ} WHERE id = ?", (id_,))
+        rows = self.database.read_now(f"{_READ} WHERE id = ?", (id_,))
         return _install(rows[0]) if rows else None
 
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
+
+from openfang.storage.units import NOWHERE
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from openfang.storage.writer import Unit
-
-
-class Written(NamedTuple):
-    """Where the records of a unit stand: their numbers, and the hash of the last one."""
-
-    numbers: range
-    hash: bytes
-
-
-NOWHERE: Final = Written(range(0), b"")
+    from openfang.storage.units import Unit, Written
 
 
 @dataclass(slots=True)

@@ -77,12 +77,12 @@ class KeyStore:
             "SELECT digest FROM keys WHERE kind = 'key' AND revoked_at IS NULL "
             "AND (expires_at IS NULL OR expires_at > ?)"
         )
-        return frozenset(row[0] for row in self.database.read(sql, (self.now(),)))
+        return frozenset(row[0] for row in self.database.read_now(sql, (self.now(),)))
 
     def ended(self, name: str) -> bool:
         """Whether there was a key of this name, and it is not in force any more."""
         sql = "SELECT revoked_at, expires_at FROM keys WHERE name = ? AND kind = 'key'"
-        rows, now = self.database.read(sql, (name,)), self.now()
+        rows, now = self.database.read_now(sql, (name,)), self.now()
         return bool(rows) and not any(
             revoked is None and (expires is None or expires > now) for revoked, expires in rows
         )
@@ -93,7 +93,7 @@ class KeyStore:
             "SELECT json_extract(body, '$.budget_usd_per_day') FROM keys "
             "WHERE name = ? AND kind = 'key' AND revoked_at IS NULL"
         )
-        return min((one for (one,) in self.database.read(sql, (name,)) if one), default=None)
+        return min((one for (one,) in self.database.read_now(sql, (name,)) if one), default=None)
 
     def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""
@@ -102,7 +102,7 @@ class KeyStore:
 
     def _in_force(self, kind: str, secret: str) -> tuple[Any, ...] | None:
         sql = f"SELECT {_COLUMNS} FROM keys WHERE digest = ? AND kind = ?"  # noqa: S608 - constants
-        rows = self.database.read(sql, (self.digest(secret), kind))
+        rows = self.database.read_now(sql, (self.digest(secret), kind))
         if not rows or rows[0][6] is not None:
             return None
         expires_at = rows[0][5]
@@ -111,7 +111,9 @@ class KeyStore:
     def all(self) -> list[Key | AdminToken]:
         """List everything that was ever created, oldest first."""
         sql = f"SELECT {_COLUMNS} FROM keys ORDER BY created_at, id"  # noqa: S608 - constants
-        return [_key(row) if row[2] == "key" else _token(row) for row in self.database.read(sql)]
+        return [
+            _key(row) if row[2] == "key" else _token(row) for row in self.database.read_now(sql)
+        ]
 
 
 _INSERT = (

@@ -95,7 +95,7 @@ class LedgerStore:
             "SELECT minute, SUM(input_tokens + output_tokens), SUM(cost_usd) FROM ledger "  # noqa: S608 - constants
             f"WHERE {_WHERE[account.whose]} AND minute >= ? GROUP BY minute ORDER BY minute"
         )
-        return self.database.read(sql, (account.name, first))  # type: ignore[return-value]
+        return self.database.read_now(sql, (account.name, first))  # type: ignore[return-value]
 
     def days(self, account: Account, first: int, last: int) -> Spending:
         """Everything on these days together."""
@@ -103,7 +103,7 @@ class LedgerStore:
         return self._sum(f"ledger_days WHERE {where}", (account.name, first, last))
 
     def _sum(self, rest: str, parameters: Sequence[Any]) -> Spending:
-        return _spending(self.database.read(f"SELECT {_SUMS} FROM {rest}", parameters)[0])  # noqa: S608 - constants
+        return _spending(self.database.read_now(f"SELECT {_SUMS} FROM {rest}", parameters)[0])  # noqa: S608 - constants
 
     def report(self, wanted: UsageQuery, caller: str | None, now: int) -> Report:
         """Add up as is wanted; with `caller` only what was used up for them. Nothing is changed."""
@@ -111,7 +111,7 @@ class LedgerStore:
         rest, parameters = _selected(wanted, caller, first)
         group, order = _GROUPED[wanted.by]
         sql = f"SELECT {group}, {_SUMS} FROM {rest} GROUP BY {group} ORDER BY {order} LIMIT ?"  # noqa: S608 - constants
-        found = self.database.read(sql, (*parameters, MOST_ROWS + 1))
+        found = self.database.read_now(sql, (*parameters, MOST_ROWS + 1))
         rows = [(_named(wanted.by, row[0]), _spending(row[1:])) for row in found[:MOST_ROWS]]
         more = len(found) > MOST_ROWS
         total = self._sum(rest, parameters) if more else sum((one for _, one in rows), NOTHING)
@@ -123,9 +123,9 @@ class LedgerStore:
         It is counted from one number of the log to the other; both come first.
         """
         first = int(Settings(self.database).get(_FOLDED) or 0)
-        head = int(self.database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0])
+        head = int(self.database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0])
         last = min(head, first + _AT_ONCE)
-        found = self.database.read(_COUNTED, (first, last))
+        found = self.database.read_now(_COUNTED, (first, last))
         return first, last, found  # type: ignore[return-value]
 
 

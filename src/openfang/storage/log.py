@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
-import time
 from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
-from openfang.core.log import QUERY_ROWS
 from openfang.storage.database import BUSY_SECONDS, Database, explained, up_to
-from openfang.storage.writer import Head
+from openfang.storage.units import Head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from openfang.core.log import Search, Table
+    from openfang.core.log import Search
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
-_QUERY_SECONDS = 10.0
-_QUERY_STEPS = 10_000
 _QUERY_BYTES = 20_000_000
 _BATCH = 500
 _BATCH_BYTES = 1_000_000
-_READING = frozenset(
-    {
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-    }
-)
-_READABLE = frozenset({"audit", "task_audits", "checkpoints", "sqlite_master"})
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
@@ -58,7 +44,7 @@ def search(path: Path, wanted: Search) -> list[LogRow]:
     where = " AND ".join(conditions)
     sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - marks only
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
+        found = database.read_now(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
     if sum(len(row[7]) for row in found) > _QUERY_BYTES:
         raise Rejected(
             f"The records have more than {_QUERY_BYTES} bytes.",
@@ -73,7 +59,7 @@ def record(path: Path, seq: int, digest: bytes) -> LogRow | None:
     """Find the record with this number and this hash."""
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq = ? AND hash = ?"  # noqa: S608 - constants
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read(sql, (seq, digest))
+        found = database.read_now(sql, (seq, digest))
     return found[0] if found else None  # type: ignore[return-value]
 
 
@@ -85,7 +71,7 @@ def places(path: Path, seq: int) -> dict[str, Head]:
         "ON audit.node = ends.node AND audit.seq = ends.last ORDER BY audit.node"
     )
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read(sql, (seq,))
+        found = database.read_now(sql, (seq,))
     # SQLite stores anything anywhere: what is no hash is none.
     return {
         node: Head(last, digest if isinstance(digest, bytes) else b"")
@@ -95,7 +81,7 @@ def places(path: Path, seq: int) -> dict[str, Head]:
 
 def last_number(database: Database) -> int:
     """The number of the newest record."""
-    return database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
+    return database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
 
 
 def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
@@ -129,13 +115,13 @@ def open_calls(database: Database, process: str, low_water: int) -> list[tuple[s
               AND ended.event = ? AND ended.call_id = started.call_id)
     """
     started = (low_water, TOOL_INVOCATION_START, process, TOOL_INVOCATION_END)
-    return database.read(sql, started)  # type: ignore[return-value]
+    return database.read_now(sql, started)  # type: ignore[return-value]
 
 
 def last_checkpoint(database: Database, node: str) -> int | None:
     """When the newest checkpoint of a node was signed, in nanoseconds since the epoch."""
     sql = "SELECT at FROM checkpoints WHERE node = ? ORDER BY seq DESC LIMIT 1"
-    found = database.read(sql, (node,))
+    found = database.read_now(sql, (node,))
     return found[0][0] if found else None
 
 
@@ -147,81 +133,16 @@ def checkpoints_after(
         "SELECT node, seq, at, hash, signer, signature FROM checkpoints "
         "WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?"
     )
-    return database.read(sql, (node, seq, limit))  # type: ignore[return-value]
+    return database.read_now(sql, (node, seq, limit))  # type: ignore[return-value]
 
 
 def unanchored(database: Database, node: str, seq: int) -> tuple[int, int | None]:
     """How many checkpoints of a node are behind a record, and when the oldest was signed."""
     sql = "SELECT COUNT(*), MIN(at) FROM checkpoints WHERE node = ? AND seq > ?"
-    return database.read(sql, (node, seq))[0]  # type: ignore[return-value]
+    return database.read_now(sql, (node, seq))[0]  # type: ignore[return-value]
 
 
 def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, bytes]]:
     """Read the signed checkpoints that the database itself keeps."""
     sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"
-    return database.read(sql)  # type: ignore[return-value]
-
-
-def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
-    """Run queries of the operator's own: read-only, bounded, on a connection of their own."""
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        connection = database.connection
-        connection.execute("PRAGMA query_only = ON")
-        # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
-        connection.set_authorizer(_only_the_log(database))
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _QUERY_BYTES)
-        until = time.monotonic() + _QUERY_SECONDS
-        connection.set_progress_handler(lambda: time.monotonic() > until, _QUERY_STEPS)
-        try:
-            return [_table(database, one, limit) for one in _statements(sql)]
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise _not_run(str(error).rstrip(".")) from error
-
-
-def _table(database: Database, sql: str, limit: int) -> Table:
-    cursor = database.connection.execute(sql)
-    names = [column[0] for column in cursor.description or ()]
-    rows, size = list["Sequence[Any]"](), 0
-    for row in islice(cursor, limit):
-        size += sum(len(value) for value in row if isinstance(value, str | bytes))
-        if size > _QUERY_BYTES:
-            raise _not_run(f"its answer has more than {_QUERY_BYTES} bytes")
-        rows.append(row)
-    return names, rows
-
-
-def _not_run(why: str) -> Rejected:
-    return Rejected(
-        f"The query could not be run: {why}.",
-        status=422,
-        rule="query",
-        way_out="only SELECT runs here, on audit, task_audits and checkpoints, for a few seconds",
-    )
-
-
-def _statements(sql: str) -> list[str]:
-    """Cut where SQLite itself sees the end of a statement; comments alone are none."""
-    found, rest = list[str](), ""
-    for piece in re.split(r"(?<=;)", sql):
-        rest += piece
-        if sqlite3.complete_statement(rest):
-            found.append(rest)
-            rest = ""
-    without_comments = re.sub(r"--[^\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
-    return [*found, rest] if without_comments.strip() or not found else found
-
-
-def _only_the_log(database: Database) -> Callable[..., int]:
-    """Let a query read the log and nothing else: keys, memory and results are not an auditor's."""
-    found = database.read("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-    hidden = {str(name).lower() for (name,) in found} - _READABLE
-
-    def decide(action: int, table: str | None, column: str | None, *_: object) -> int:
-        allowed = action in _READING
-        if action == sqlite3.SQLITE_READ:
-            name = (table or "").lower()
-            # A table that is only counted comes without a column; so does a query's own WITH.
-            allowed = name in _READABLE or (not column and name not in hidden)
-        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-    return decide
+    return database.read_now(sql)  # type: ignore[return-value]

@@ -58,12 +58,12 @@ class MemoryStore:
     def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
         """Read a value as JSON text."""
         sql = "SELECT value, labels FROM memory WHERE space = ? AND name = ?"
-        rows = self.database.read(sql, (space, name))
+        rows = self.database.read_now(sql, (space, name))
         return (rows[0][0], Labels(rows[0][1])) if rows else None
 
     def get(self, space: str, name: str) -> Memory | None:
         """Read one, whole."""
-        rows = self.database.read(f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}", (space, name))  # noqa: S608 - constants
+        rows = self.database.read_now(f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}", (space, name))  # noqa: S608 - constants
         return _memory(rows[0]) if rows else None
 
     def page(
@@ -75,7 +75,7 @@ class MemoryStore:
             f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND id < ? AND {covered} "  # noqa: S608 - constants
             "ORDER BY id DESC LIMIT ?"
         )
-        rows = self.database.read(sql, (space, before, *globs, limit))
+        rows = self.database.read_now(sql, (space, before, *globs, limit))
         return [_memory(row, frozenset()) for row in rows]
 
     def search(self, sought: Sought) -> list[Memory]:
@@ -115,7 +115,7 @@ class MemoryStore:
             "SELECT COUNT(*) FROM "
             "(SELECT 1 FROM memory_words WHERE memory_words MATCH ? LIMIT ?) AS held"
         )
-        return self.database.read(sql, (term, _MOST_RANKED + 1))[0][0]
+        return self.database.read_now(sql, (term, _MOST_RANKED + 1))[0][0]
 
     def _ranked(self, expression: str, sought: Sought, limit: int) -> list[tuple[Any, ...]]:
         """Rank the newest that match: what the caller may not find is not among them."""
@@ -126,7 +126,7 @@ class MemoryStore:
             "ORDER BY memory_words.rowid DESC LIMIT ?) AS ranked "
             "JOIN memory ON memory.id = ranked.id ORDER BY ranked.rank, ranked.id DESC LIMIT ?"
         )
-        return self.database.read(sql, (expression, *globs, _MOST_RANKED, limit))
+        return self.database.read_now(sql, (expression, *globs, _MOST_RANKED, limit))
 
 
 def _within(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -96,7 +96,7 @@ def _held(file: Path) -> bool:
 def vanished(database: Database, folder: Path, *, me: str) -> Iterator[Vanished]:
     """Yield each process that is gone, holding its lock meanwhile so that one of us cleans up."""
     sql = "SELECT id, low_water FROM processes WHERE ended_at IS NULL AND id <> ?"
-    for process, low_water in database.read(sql, (me,)):
+    for process, low_water in database.read_now(sql, (me,)):
         file = folder / f"{process}.lock"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
@@ -106,7 +106,7 @@ def vanished(database: Database, folder: Path, *, me: str) -> Iterator[Vanished]
             os.close(lock)
             continue
         try:
-            if database.read(f"{sql} AND id = ?", (me, process)):
+            if database.read_now(f"{sql} AND id = ?", (me, process)):
                 yield Vanished(process, low_water)
             file.unlink(missing_ok=True)
         finally:

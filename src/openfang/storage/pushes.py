@@ -52,7 +52,7 @@ class PushStore:
 
     def get(self, task: str, push: str) -> Push | None:
         """Find one."""
-        rows = self.database.read(
+        rows = self.database.read_now(
             "SELECT id, body FROM pushes WHERE task = ? AND id = ?", (task, push)
         )
         return self._open(task, *rows[0]) if rows else None
@@ -60,7 +60,7 @@ class PushStore:
     def of(self, task: str) -> list[Push]:
         """List those of a task, oldest first."""
         sql = "SELECT id, body FROM pushes WHERE task = ? ORDER BY created_at, id"
-        return [self._open(task, *row) for row in self.database.read(sql, (task,))]
+        return [self._open(task, *row) for row in self.database.read_now(sql, (task,))]
 
     def of_unfinished(self) -> list[Told]:
         """Name all of tasks to which something may still happen."""
@@ -68,7 +68,7 @@ class PushStore:
             "SELECT task, pushes.id, caller, pushes.body "
             "FROM pushes JOIN tasks ON tasks.id = task WHERE final = 0"
         )
-        return [self._told(*row) for row in self.database.read(sql)]
+        return [self._told(*row) for row in self.database.read_now(sql)]
 
     def _told(self, task: str, push: str, caller: str, sealed: bytes) -> Told:
         try:

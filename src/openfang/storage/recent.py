@@ -55,12 +55,12 @@ def recent(
     On a connection of its own: whoever waits for this one holds up nobody else.
     """
     with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        end = database.read(_END, (after, limit))[0][0]
+        end = database.read_now(_END, (after, limit))[0][0]
         if end is None:
             return Recent((), after)
         whose = () if caller is None else (caller, json.dumps([*kinds]))
         sql = _SHOWN if caller is None else _SHOWN_TO_ONE
-        found = database.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
+        found = database.read_now(sql, (after, end, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
         end = found[-1][1]
     return Recent(shown(found), end)

@@ -68,11 +68,11 @@ class ScheduleStore:
             "SELECT COALESCE(SUM(CASE WHEN root = ? THEN 1 ELSE 0 END), 0), COUNT(*) "
             "FROM schedules WHERE state <> 'ended'"
         )
-        return self.database.read(sql, (root,))[0][:2]
+        return self.database.read_now(sql, (root,))[0][:2]
 
     def _select(self, where: str, parameters: Sequence[Any]) -> list[Schedule]:
         sql = f"SELECT {_COLUMNS} FROM schedules WHERE {where} ORDER BY created_at, id"  # noqa: S608 - constants
-        return [_schedule(row) for row in self.database.read(sql, parameters)]
+        return [_schedule(row) for row in self.database.read_now(sql, parameters)]
 
 
 def insert(schedule: Schedule) -> tuple[Statement, ...]:

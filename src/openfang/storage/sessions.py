@@ -61,11 +61,11 @@ class SessionStore:
         """Count them: everybody's or one caller's, of one agent."""
         conditions, parameters = _whose(caller, agent)
         sql = f"SELECT COUNT(*) FROM sessions WHERE {' AND '.join(conditions)}"  # noqa: S608 - constants and marks
-        return self.database.read(sql, parameters)[0][0]
+        return self.database.read_now(sql, parameters)[0][0]
 
     def _select(self, where: str, parameters: Sequence[Any]) -> list[SessionSummary]:
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE {where}"  # noqa: S608 - constants and marks
-        return [_summary(row) for row in self.database.read(sql, parameters)]
+        return [_summary(row) for row in self.database.read_now(sql, parameters)]
 
     def last(
         self, session: str, until: int, most: int, *, characters: int | None = None
@@ -82,7 +82,7 @@ class SessionStore:
             "SELECT speaker, body, seq FROM turns "
             "WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC"
         )
-        found = self.database.read(sql, (session, first, until), most=characters)
+        found = self.database.read_now(sql, (session, first, until), most=characters)
         whole = not found or found[-1][2] <= max(first, 1)
         return [_message(speaker, body) for speaker, body, _ in reversed(found)], whole
 
@@ -92,7 +92,7 @@ class SessionStore:
             f"SELECT {which}(seq) FROM turns "  # noqa: S608 - constants
             "WHERE session = ? AND seq BETWEEN ? AND ? AND speaker = ?"
         )
-        return self.database.read(sql, (session, first, last, Speaker.USER.value))[0][0]
+        return self.database.read_now(sql, (session, first, last, Speaker.USER.value))[0][0]
 
     def turns(self, session: str, after: int = 0) -> list[SessionTurn]:
         """Read the next turns in order: so many at once, or fewer if they are long."""
@@ -100,7 +100,7 @@ class SessionStore:
             "SELECT seq, run, created_at, speaker, body FROM turns "
             "WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
         )
-        found = self.database.read(sql, (session, after, _AT_ONCE), most=_CHARACTERS_AT_ONCE)
+        found = self.database.read_now(sql, (session, after, _AT_ONCE), most=_CHARACTERS_AT_ONCE)
         return [
             SessionTurn(seq=seq, run=run, at=at, message=_message(speaker, body))
             for seq, run, at, speaker, body in found
@@ -114,7 +114,7 @@ class SessionStore:
         )
         return [
             SessionTurn(seq=seq, run=run, at=at, message=_message(speaker, body))
-            for seq, at, speaker, body in self.database.read(sql, (session, run))
+            for seq, at, speaker, body in self.database.read_now(sql, (session, run))
         ]
 
 

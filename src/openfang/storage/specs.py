@@ -31,14 +31,14 @@ class SpecStore:
     def frozen(self, spec: str, project: str | None) -> bool:
         """Whether this hash was frozen, for this project."""
         sql = "SELECT project FROM specs WHERE hash = ?"
-        return any(project in {None, row[0]} for row in self.database.read(sql, (spec,)))
+        return any(project in {None, row[0]} for row in self.database.read_now(sql, (spec,)))
 
     def all(self) -> list[Spec]:
         """List all specs, oldest first."""
         sql = "SELECT hash, project, name, frozen_by, frozen_at FROM specs ORDER BY frozen_at"
         return [
             Spec(hash=row[0], project=row[1], name=row[2], frozen_by=row[3], frozen_at=row[4])
-            for row in self.database.read(sql)
+            for row in self.database.read_now(sql)
         ]
 
 

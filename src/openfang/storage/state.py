@@ -29,7 +29,7 @@ class Settings:
 
     def get(self, name: str) -> str | None:
         """Read one value."""
-        rows = self.database.read("SELECT value FROM settings WHERE name = ?", (name,))
+        rows = self.database.read_now("SELECT value FROM settings WHERE name = ?", (name,))
         return rows[0][0] if rows else None
 
 
@@ -47,7 +47,7 @@ class BlobStore:
     def get(self, blob_id: str, caller: str, now: int) -> tuple[bytes, Labels] | None:
         """Read a blob of this caller's that has not expired."""
         sql = "SELECT body, labels FROM blobs WHERE id = ? AND caller = ? AND expires_at > ?"
-        rows = self.database.read(sql, (blob_id, caller, now))
+        rows = self.database.read_now(sql, (blob_id, caller, now))
         return (rows[0][0], Labels(rows[0][1])) if rows else None
 
 
@@ -94,7 +94,7 @@ class RunStore:
     def kept(self, run: str) -> tuple[Labels, int]:
         """Read that, and when it was noted last."""
         sql = "SELECT labels, changed_at FROM runs WHERE id = ?"
-        rows = self.database.read(sql, (_digest(run),))
+        rows = self.database.read_now(sql, (_digest(run),))
         return (Labels(rows[0][0]), rows[0][1]) if rows else (Labels.NONE, 0)
 
 

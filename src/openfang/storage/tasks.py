@@ -66,7 +66,7 @@ class TaskStore:
     def head(self, task_id: str) -> TaskHead | None:
         """Tell whose one is, without all that it holds."""
         sql = "SELECT agent, caller, state FROM tasks WHERE id = ?"
-        rows = self.database.read(sql, (task_id,))
+        rows = self.database.read_now(sql, (task_id,))
         return TaskHead(rows[0][0], rows[0][1], TaskState(rows[0][2])) if rows else None
 
     def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
@@ -77,7 +77,7 @@ class TaskStore:
         conditions, parameters = _wanted(caller, wanted)
         where = " AND ".join(conditions)
         count = f"SELECT COUNT(*) FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
-        total = self.database.read(count, parameters)[0][0]
+        total = self.database.read_now(count, parameters)[0][0]
         if wanted.after:
             where += " AND (changed_at, id) < (?, ?)"
             parameters += _place(wanted.after)
@@ -86,56 +86,58 @@ class TaskStore:
             f"SELECT {_COLUMNS} FROM tasks WHERE {where} "  # noqa: S608 - constants and marks
             "ORDER BY changed_at DESC, id DESC LIMIT ?"
         )
-        found = self.database.read(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
+        found = self.database.read_now(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
         tasks = [_task(row) for row in found[:limit]]
         more = len(found) > limit or _size(found) > _CHARACTERS_AT_ONCE
         return TaskPage(tasks=tasks, total=total, after=_cursor(tasks[-1]) if more else "")
 
     def unfinished(self) -> list[tuple[str, str]]:
         """Name those that have not ended, oldest first, each with the process that it is in."""
-        rows = self.database.read("SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq")
+        rows = self.database.read_now("SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq")
         return [(task, process) for task, process in rows]
 
     def stuck(self, before: int) -> list[str]:
         """Name those that have not ended, and did not change since then."""
         sql = "SELECT id FROM tasks WHERE final = 0 AND changed_at <= ? ORDER BY seq"
-        return [row[0] for row in self.database.read(sql, (before,))]
+        return [row[0] for row in self.database.read_now(sql, (before,))]
 
     def longest_unchanged(self) -> int | None:
         """When anything last happened to the one of them to which nothing has for longest."""
-        return self.database.read("SELECT MIN(changed_at) FROM tasks WHERE final = 0")[0][0]
+        return self.database.read_now("SELECT MIN(changed_at) FROM tasks WHERE final = 0")[0][0]
 
     def process(self, task_id: str) -> str:
         """Name the process that it is in, or was."""
-        rows = self.database.read("SELECT process FROM tasks WHERE id = ?", (task_id,))
+        rows = self.database.read_now("SELECT process FROM tasks WHERE id = ?", (task_id,))
         return rows[0][0] if rows else ""
 
     def counts(self) -> tuple[int, int]:
         """Count them: all, and those that have ended."""
         sql = "SELECT COUNT(*), COALESCE(SUM(final), 0) FROM tasks"
-        return self.database.read(sql)[0][:2]
+        return self.database.read_now(sql)[0][:2]
 
     def size(self) -> int:
         """How long all of them are together."""
-        return self.database.read("SELECT COALESCE(SUM(size), 0) FROM tasks")[0][0]
+        return self.database.read_now("SELECT COALESCE(SUM(size), 0) FROM tasks")[0][0]
 
     def under_way(self) -> list[tuple[str, int, int]]:
         """Tell who has tasks that have not ended, how many, and how long they are together."""
         sql = "SELECT caller, COUNT(*), SUM(size) FROM tasks WHERE final = 0 GROUP BY caller"
-        return [(caller, count, size) for caller, count, size in self.database.read(sql)]
+        return [(caller, count, size) for caller, count, size in self.database.read_now(sql)]
 
     def oldest(self, most: int) -> list[int]:
         """Tell how long those are that would go first."""
-        return [size for (size,) in self.database.read(f"SELECT size {_OLDEST}", (most,))]
+        return [size for (size,) in self.database.read_now(f"SELECT size {_OLDEST}", (most,))]
 
     def states(self, task_id: str) -> list[tuple[int, int, TaskState]]:
         """Tell the states that it went through: number, time, state."""
         sql = "SELECT n, at, state FROM task_events WHERE task = ? ORDER BY n"
-        return [(n, at, TaskState(state)) for n, at, state in self.database.read(sql, (task_id,))]
+        return [
+            (n, at, TaskState(state)) for n, at, state in self.database.read_now(sql, (task_id,))
+        ]
 
     def _select(self, where: str, parameters: Sequence[Any]) -> list[Task]:
         sql = f"SELECT {_COLUMNS} FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
-        return [_task(row) for row in self.database.read(sql, parameters)]
+        return [_task(row) for row in self.database.read_now(sql, parameters)]
 
 
 def _wanted(caller: str | None, wanted: TaskFilter) -> tuple[list[str], list[Any]]:

@@ -62,7 +62,7 @@ class TimerStore:
             f"SELECT {_COLUMNS} FROM timers WHERE kind = ?{others} "  # noqa: S608 - constants and marks
             f"ORDER BY due, id LIMIT {limit}"
         )
-        rows = self.database.read(sql, (kind, *but.ids, *but.parties, *but.places))
+        rows = self.database.read_now(sql, (kind, *but.ids, *but.parties, *but.places))
         return [_timer(row) for row in rows]
 
 

@@ -15,14 +15,15 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import Conflict
 from openfang.storage.database import BUSY_SECONDS, Database, explain
-from openfang.storage.jobs import Job, Written, blame, settle
+from openfang.storage.jobs import Job, blame, settle
+from openfang.storage.units import GENESIS, Head, Line, Unit, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
 INLINE_UNITS = 64
@@ -37,34 +38,6 @@ _ROW = f"({','.join('?' * _VALUES)})"
 _ROWS_AT_ONCE = 500
 _VALUES_AT_ONCE = _ROWS_AT_ONCE * _VALUES
 _HEAD = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
-
-
-class Line(NamedTuple):
-    """A record as text, ready to be numbered and chained."""
-
-    event: str
-    level: str
-    call_id: str
-    task_id: str
-    payload: str
-    context: str
-
-
-class Unit(NamedTuple):
-    """Statements and audit lines that become durable together, or not at all."""
-
-    lines: tuple[Line, ...] = ()
-    statements: tuple[tuple[str, Sequence[Any]], ...] = ()
-
-
-class Head(NamedTuple):
-    """The end of this node's chain."""
-
-    seq: int
-    hash: bytes
-
-
-GENESIS = Head(0, bytes(32))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +81,7 @@ class Writer:
 
     def read_head(self, database: Database) -> Head:
         """Ask the database where the chain ends."""
-        rows = database.read(_HEAD, (self.node,))
+        rows = database.read_now(_HEAD, (self.node,))
         return Head(rows[0][0], rows[0][1]) if rows else GENESIS
 
     def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
@@ -345,6 +318,10 @@ class Writer:
         self._database.close()
         file, self._file = self._file, -1
         os.close(file)
+
+    async def aclose(self) -> None:
+        """Do the same, as every writer can be told."""
+        self.close()
 
 
 @contextmanager

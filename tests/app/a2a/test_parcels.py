@@ -49,7 +49,7 @@ def blobs(parcel: Parcel) -> set[str]:
 
 def kept(database: Database, caller: str) -> dict[str, int]:
     sql = "SELECT id, LENGTH(body) FROM blobs WHERE caller = ?"
-    return dict(database.read(sql, (caller,)))
+    return dict(database.read_now(sql, (caller,)))
 
 
 def test_room_is_made_once_for_all_of_a_message_and_then_when_a_share_is_used_up() -> None:

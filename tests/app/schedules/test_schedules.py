@@ -562,7 +562,7 @@ async def test_a_thousand_schedules_cost_nothing_until_they_are_due(tmp_path: Pa
             await days.create("daily at 9am" if n else "every 10 minutes", message=str(n))
         database = days.app.parts.database
         sql = "EXPLAIN QUERY PLAN SELECT id FROM timers WHERE kind = ? ORDER BY due, id LIMIT 17"
-        (plan,) = (row[-1] for row in database.read(sql, ("schedule",)))
+        (plan,) = (row[-1] for row in database.read_now(sql, ("schedule",)))
         assert plan == "SEARCH timers USING COVERING INDEX timers_by_kind (kind=?)"
         first = min(days.store.all(), key=lambda one: one.due)
         await days.next_due(first)

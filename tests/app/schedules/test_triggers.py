@@ -184,7 +184,7 @@ async def test_what_was_published_is_started_after_a_restart_once(tmp_path: Path
 
 
 def task_message(days: Calendar, task: Task) -> str:
-    found = days.app.parts.database.read("SELECT message FROM tasks WHERE id = ?", (task.id,))
+    found = days.app.parts.database.read_now("SELECT message FROM tasks WHERE id = ?", (task.id,))
     return found[0][0]
 
 

@@ -12,7 +12,7 @@ from openfang.agents.sessions import StoredSessions
 from openfang.core.agents import Ended, Message, Speaker, Wish
 from openfang.core.labels import Labels
 from openfang.storage.log import rows
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from tests.edges.live import Live
@@ -194,7 +194,7 @@ async def test_a_deleted_one_is_gone_with_one_record_that_says_nothing_of_it(nod
     ]
     log = await to_thread.run_sync(list, rows(node.app.parts.database.path))
     assert SAID not in str(log)
-    assert node.app.parts.database.read("SELECT COUNT(*) FROM turns") == [(0,)]
+    assert node.app.parts.database.read_now("SELECT COUNT(*) FROM turns") == [(0,)]
     assert await talk(node) != session
 
 
@@ -217,7 +217,7 @@ async def test_one_whose_process_died_is_deleted_with_its_run(node: Live) -> Non
     sql = "UPDATE agent_runs SET process = 'gone' WHERE id = 'another'"
     await node.app.parts.writer.write(Unit(statements=((sql, ()),)))
     assert (await node.ask("DELETE", f"{SESSIONS}/{session}")).status == 200
-    assert node.app.parts.database.read("SELECT COUNT(*) FROM agent_runs") == [(0,)]
+    assert node.app.parts.database.read_now("SELECT COUNT(*) FROM agent_runs") == [(0,)]
 
 
 @pytest.mark.parametrize(

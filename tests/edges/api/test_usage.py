@@ -8,7 +8,7 @@ import pytest
 
 from openfang.core.usage import Entry, Payer, Spending
 from openfang.storage import ledger
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from tests.edges.live import Live

@@ -62,7 +62,7 @@ class Scene:
             "SELECT payload ->> '$.from', payload ->> '$.to', payload ->> '$.reason' "
             "FROM audit WHERE event = 'task_changed' AND task_id = ? ORDER BY seq"
         )
-        return [(a, b, c or "") for a, b, c in self.database.read(sql, (task.id,))]
+        return [(a, b, c or "") for a, b, c in self.database.read_now(sql, (task.id,))]
 
 
 def says(text: str, message_id: str = "", *parts: dict[str, Any]) -> TaskMessage:

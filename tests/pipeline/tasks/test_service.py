@@ -529,7 +529,7 @@ async def test_what_goes_out_is_in_the_same_unit_and_only_then_told(tmp_path: Pa
         with anyio.fail_after(5):
             task = await node.service.settled((await node.begin(answers)).id)
         sql = "SELECT name FROM settings WHERE value = ? ORDER BY name"
-        rows = [row[0] for row in node.database.read(sql, (task.id,))]
+        rows = [row[0] for row in node.database.read_now(sql, (task.id,))]
         assert rows == ["completed-3", "working-2"]
         assert told == ["yes", "yes"]
         before = node.service.store.counts()

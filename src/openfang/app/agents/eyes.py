@@ -13,7 +13,7 @@ from openfang.core.agents import Usage
 from openfang.core.errors import SourceFailed
 from openfang.core.usage import Entry
 from openfang.storage import ledger
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from openfang.agents.spec import AgentSpec

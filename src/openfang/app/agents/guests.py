@@ -16,7 +16,7 @@ from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
 from openfang.policy.grants import exceeding, held_to
 from openfang.storage.memory import forget
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

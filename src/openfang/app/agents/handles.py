@@ -11,7 +11,7 @@ from openfang.core.events import RESULT_REVEALED, Record
 from openfang.core.ids import new_id
 from openfang.core.results import Result
 from openfang.storage.state import grow_run, put_blob
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts

@@ -11,7 +11,7 @@ from openfang.app.approvals.webhook import KIND, Hook
 from openfang.app.timers import Again
 from openfang.core.errors import OpenFangError
 from openfang.storage.approvals import EXPIRY, expire_by
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts

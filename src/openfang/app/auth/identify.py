@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from openfang.app.auth.callers import Credential
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
-    from openfang.storage.jobs import Written
+    from openfang.storage.units import Written
 
 _log = logging.getLogger("openfang.identify")
 _OTHER_KEY = "use a key made with: openfang keys create NAME"

@@ -28,7 +28,8 @@ from openfang.storage.database import open_home
 from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
 from openfang.storage.specs import insert_project
 from openfang.storage.state import Settings, put_setting
-from openfang.storage.writer import Line, Unit, Writer
+from openfang.storage.units import Line, Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

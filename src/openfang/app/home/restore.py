@@ -36,7 +36,8 @@ from openfang.storage.health import chain_head, damage, schema_version
 from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import living
 from openfang.storage.state import Settings
-from openfang.storage.writer import Line, Unit, Writer
+from openfang.storage.units import Line, Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -23,7 +23,7 @@ from openfang.policy.selection import NOTHING
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND
 from openfang.sources.mcp.abilities import COMPLETE, PROMPT, READ, SUBSCRIBE, UNSUBSCRIBE
 from openfang.storage.state import grow_run
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

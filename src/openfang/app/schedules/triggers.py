@@ -140,7 +140,7 @@ class Triggered:
     def never_begun(self) -> Iterator[tuple[str, Work]]:
         """Give the work on runs that were kept, and that a killed process may not have begun."""
         sql = "SELECT subject, body FROM timers WHERE kind = ?"
-        for task, text in self.parts.database.read(sql, (KEPT,)):
+        for task, text in self.parts.database.read_now(sql, (KEPT,)):
             body = orjson.loads(text)
             yield task, self._errands.work(_errand(body["id"], body), self.invoke)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from openfang.storage.peers import BegunTask, begin
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
 
-    from openfang.storage.jobs import Written
     from openfang.storage.peers import PeerStore
+    from openfang.storage.units import Written
     from openfang.storage.writer import Writer
 
 _log = logging.getLogger("openfang.a2a")

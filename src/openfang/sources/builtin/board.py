@@ -19,7 +19,7 @@ from openfang.core.wire import moment
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.storage import board
 from openfang.storage.board import MOST_OPEN, Change, Posting, Status, Viewer
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -9,7 +9,7 @@ from openfang.core.errors import HomeError, SourceFailed
 from openfang.core.labels import Labels
 from openfang.safety.paths import components
 from openfang.storage.files import drop, grow
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from openfang.core.wire import memory_body
 from openfang.policy.grants import matches, way_to_grant
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.storage.memory import MemoryStore, Sought, looked, remember
-from openfang.storage.writer import Unit
+from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,0 +1,95 @@
+"""What every database that keeps a home does for it: reads that are awaited, and units.
+
+The stores beside this module are written against these ports alone. Errors are `HomeError`, in the
+words of who owns the home; a unit that the tables refuse fails with `Conflict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+    from anyio import CapacityLimiter
+
+    from openfang.core.log import Table
+    from openfang.storage.units import Head, Unit, Written
+
+T = TypeVar("T")
+
+
+class Reader(Protocol):
+    """Answers queries. What was committed before one was asked is in its answer."""
+
+    async def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query. With `most` it ends after the row that brings so many characters."""
+        ...
+
+
+Look: TypeAlias = Callable[[Reader], Coroutine[Any, Any, T]]
+"""What is looked at aside. It awaits its reader and nothing else: it may run in a thread."""
+
+
+class Storage(Reader, Protocol):
+    """The database of a home, whichever it is."""
+
+    async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
+        """Look at much: nobody else's query waits for it, nor does the event loop.
+
+        Those who share `turns` wait for each other; by default all who look aside do.
+        """
+        ...
+
+    async def query(self, sql: str, *, limit: int) -> list[Table]:
+        """Run queries of the operator's own: on the log alone, read-only, bounded."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give it back."""
+        ...
+
+
+class Writes(Protocol):
+    """The one writer of a node: units in, their places out, their records chained."""
+
+    on_commit: Callable[[Head], None] | None
+
+    @property
+    def node(self) -> str:
+        """Whose chain it writes."""
+        ...
+
+    @property
+    def head(self) -> Head:
+        """The last record this process knows of."""
+        ...
+
+    def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
+        """Commit without waiting, where that is possible; None means: submit it instead."""
+        ...
+
+    def submit(
+        self, unit: Unit, lost: Callable[[Unit], None] | None = None
+    ) -> asyncio.Future[Written]:
+        """Queue a unit. It is committed whether or not the caller goes on waiting.
+
+        `lost` hears of one that failed, even if nobody waits any more.
+        """
+        ...
+
+    async def write(self, unit: Unit) -> Written:
+        """Return where the unit's records stand once they would survive the process."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until everything queued so far is durable or has failed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give everything back; the queue must have been drained."""
+        ...

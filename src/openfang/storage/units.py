@@ -1,0 +1,44 @@
+"""What goes into the log and the tables together: a unit, its records, and where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Line(NamedTuple):
+    """A record as text, ready to be numbered and chained."""
+
+    event: str
+    level: str
+    call_id: str
+    task_id: str
+    payload: str
+    context: str
+
+
+class Unit(NamedTuple):
+    """Statements and audit lines that become durable together, or not at all."""
+
+    lines: tuple[Line, ...] = ()
+    statements: tuple[tuple[str, Sequence[Any]], ...] = ()
+
+
+class Head(NamedTuple):
+    """The end of this node's chain."""
+
+    seq: int
+    hash: bytes
+
+
+class Written(NamedTuple):
+    """Where the records of a unit stand: their numbers, and the hash of the last one."""
+
+    numbers: range
+    hash: bytes
+
+
+GENESIS: Final = Head(0, bytes(32))
+NOWHERE: Final = Written(range(0), b"")
