@@ -82,12 +82,12 @@ async def opening(app: OpenApp, database: Database) -> list[float]:
     return taken
 
 
-def listing(app: OpenApp) -> list[float]:
+async def listing(app: OpenApp) -> list[float]:
     """Milliseconds for each page, through to the end."""
     conversations, after, taken, seen = Conversations(app.parts, app.caller), "", list[float](), 0
     while True:
         before = time.perf_counter()
-        page = conversations.page(agent="", after=after, limit=_PAGE)
+        page = await conversations.page(agent="", after=after, limit=_PAGE)
         taken.append((time.perf_counter() - before) * 1000)
         seen += len(page.sessions)
         if page.after is None:
@@ -105,7 +105,7 @@ async def figures(folder: Path) -> list[Figure]:
                 rounds.append(await opening(app, fresh))
         # What other programs of the machine do shows in one round, what a session takes in each.
         opened = [min(taken) for taken in zip(*rounds, strict=True)]
-        listed = listing(app)
+        listed = await listing(app)
     name = f"open one of {SESSIONS:,} sessions of {MESSAGES} messages"
     return [
         Figure(

@@ -33,7 +33,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 _MAY_BLOCK = {
     "openfang/storage/writer.py": {"__post_init__", "_commit_now", "close"},
     "openfang/storage/database.py": {"_read_now", "patience"},
-    "openfang/storage/processes.py": {"begin", "release", "vanished"},
+    "openfang/storage/processes.py": {"begin", "release", "vanished", "_taken", "_forget"},
     "openfang/app/home/new.py": {"init_home"},
     "openfang/app/home/paths.py": {"exists"},
     "openfang/app/build.py": {"build", "close"},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from openfang.agents.attached import BLOB, in_words, whole
+from openfang.storage.database import at_once
 
 pytestmark = pytest.mark.requirement("C7.5")
 
@@ -45,7 +46,11 @@ def test_a_model_reads_texts_and_data_and_is_told_of_the_rest(
 def test_of_a_long_text_that_is_kept_elsewhere_a_model_reads_the_beginning() -> None:
     long = file(b"0123456789" * 10_000)
     kept = json.dumps(long.pop("data")).encode()
-    parts = list(whole([{**long, BLOB: "part_1"}], {"part_1": kept}.get))
+
+    async def blob(name: str) -> bytes | None:
+        return {"part_1": kept}.get(name)
+
+    parts = at_once(whole([{**long, BLOB: "part_1"}], blob))
     head, _, shown = in_words("", parts).partition("\n")
     assert head == "Attached: a (text/plain, 100000 bytes, of which this is the beginning):"
     assert (shown[:12], 19_000 < len(shown) <= 20_000) == ("012345678901", True)

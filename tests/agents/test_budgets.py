@@ -15,6 +15,7 @@ from openfang.agents.loop import Budget, smaller
 from openfang.core.agents import NO_USAGE, Ending, Usage
 from openfang.core.budgets import Account, Allowance, Whose, Window, clock_time, dollars
 from openfang.core.usage import DAY_NS, NOTHING, Spending, day_name
+from openfang.storage.database import at_once
 
 if TYPE_CHECKING:
     from openfang.core.budgets import Reached
@@ -46,12 +47,12 @@ class Book:
 
     entries: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
-    def minutes(self, account: Account, first: int) -> list[tuple[int, int, float]]:
+    async def minutes(self, account: Account, first: int) -> list[tuple[int, int, float]]:
         del account
         by_minute = [(moment // MINUTE, tokens, cost) for moment, tokens, cost in self.entries]
         return sorted(one for one in by_minute if one[0] >= first)
 
-    def days(self, account: Account, first: int, last: int) -> Spending:
+    async def days(self, account: Account, first: int, last: int) -> Spending:
         del account
         total = NOTHING
         for moment, tokens, cost in self.entries:
@@ -61,7 +62,7 @@ class Book:
 
 
 def found(one: Allowance, book: Book, now: int, used: Usage = NO_USAGE) -> Reached | None:
-    return reached([one], book, used, now)
+    return at_once(reached([one], book, used, now))
 
 
 def said(one: Allowance, book: Book, now: int) -> str:

@@ -16,6 +16,7 @@ from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Tool
+from openfang.storage.database import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C6.4", "C12.4")
 
 
-def nothing(_: str) -> None:
+async def nothing(_: str) -> None:
     """Find no blob."""
 
 
@@ -41,7 +42,7 @@ def result(wish: str, text: str = "done") -> Message:
 
 
 def test_what_did_not_come_changes_nothing() -> None:
-    assert read_given({"message": "hi", "session": "a"}, nothing) is NOTHING
+    assert at_once(read_given({"message": "hi", "session": "a"}, nothing)) is NOTHING
     mind = Mind(system="Be kind.", max_tokens=10, temperature=0.5)
     assert NOTHING.mind(mind) == mind
     assert NOTHING.looked_at(20) == 20
@@ -62,7 +63,7 @@ def test_a_callers_tool_stands_in_the_place_of_one_of_the_agents() -> None:
         Tool(id=f"builtin:{name}", kind=Kind.BUILTIN, source=name, name=name, wire_name=name)
         for name in "ab"
     ]
-    given = read_given({"tools": [{"name": "b"}, {"name": "c"}]}, nothing)
+    given = at_once(read_given({"tools": [{"name": "b"}, {"name": "c"}]}, nothing))
     assert [tool.id for tool in given.beside(own)] == ["builtin:a", "client:b", "client:c"]
     assert NOTHING.beside(own) is own
 
@@ -104,7 +105,7 @@ _TURN: st.SearchStrategy[dict[str, Any]] = st.one_of(
 def test_no_call_of_a_history_is_ever_open(
     given: Sequence[dict[str, Any]], stored: Sequence[dict[str, Any]]
 ) -> None:
-    read, kept = (read_given({"history": one}, nothing).history for one in (given, stored))
+    read, kept = (at_once(read_given({"history": one}, nothing)).history for one in (given, stored))
     assert read is not None
     assert kept is not None
     for message in (asked(""), asked("more")):

@@ -122,7 +122,7 @@ def _bound(*, tokens: int = 0, cost_usd: float = 0.0) -> Allowance:
     )
 
 
-def _over(bound: Allowance | None, used: Usage) -> Reached | None:
+async def _over(bound: Allowance | None, used: Usage) -> Reached | None:
     if bound is None:
         return None
     amount = used.tokens if bound.tokens else used.cost_usd
@@ -327,8 +327,8 @@ async def test_what_others_took_from_a_budget_meanwhile_ends_a_run_before_it_ask
     model = Script([_wish(1)], [Words("never asked")])
     bounds = [None, None, None, _bound(tokens=1)]
 
-    def over(used: Usage) -> Reached | None:
-        return _over(bounds.pop(0), used)
+    async def over(used: Usage) -> Reached | None:
+        return await _over(bounds.pop(0), used)
 
     run, journal, _ = _run(model, _say_path)
     run.over = over

@@ -188,9 +188,9 @@ async def test_who_talks_to_an_agent_that_waits_for_an_answer_is_answered(tmp_pa
             assert answers == ["['ask me']"]
             person.say("blue")
         store = SessionStore(app.parts.database)
-        session = store.find("asks", app.caller.id, "default")
+        session = await store.find("asks", app.caller.id, "default")
         assert session
-        said = [turn.message.text for turn in store.turns(session.id)]
+        said = [turn.message.text for turn in await store.turns(session.id)]
         await say("tell me again")
 
     assert answers[1] == "You said blue"

@@ -21,6 +21,7 @@ from openfang.core.agents import Ended, Ending, Message, Speaker, Wish
 from openfang.core.errors import SourceFailed
 from openfang.core.labels import Labels
 from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.database import Database
 from openfang.storage.sessions import SessionStore, delete
 from openfang.storage.state import grow_run
 from openfang.storage.units import Unit
@@ -146,21 +147,21 @@ async def test_a_call_that_was_cut_off_has_a_result_for_the_next_message(
 async def test_a_call_is_begun_until_its_result_is_kept(sessions: StoredSessions) -> None:
     session = await half_a_run(sessions)
     runs = AgentRunStore(sessions.database)
-    assert runs.begun("r1") == {"w2"}
+    assert await runs.begun("r1") == {"w2"}
     await begin_call(sessions, "r1", WISHES[1])
     await sessions.said(session, "r1", Message(speaker=Speaker.TOOL, answers="w2"))
-    assert runs.begun("r1") == frozenset()
+    assert await runs.begun("r1") == frozenset()
 
 
 async def test_nothing_is_said_in_a_session_that_was_deleted(sessions: StoredSessions) -> None:
     session = await exchange(sessions, 1)
-    found = SessionStore(sessions.database).get(session)
+    found = await SessionStore(sessions.database).get(session)
     assert found
     for step in delete(found, ()):
         await sessions.writer.write(Unit(statements=step))
     with pytest.raises(SourceFailed, match="deleted"):
         await sessions.begin(session, "r2", user("still there?"), Labels.NONE)
-    assert AgentRunStore(sessions.database).under_way() == []
+    assert await AgentRunStore(sessions.database).under_way() == []
     talk = await sessions.open("assistant", "key:me", "default", most=20)
     assert (talk.id != session, talk.history) == (True, ())
 
@@ -277,9 +278,11 @@ async def test_a_database_that_is_locked_at_the_start_is_waited_for(
     async def take() -> None:
         found.extend(await other.interrupted())
 
+    assert isinstance(other.database, Database)
+    file = other.database.path
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
-            with closing(sqlite3.connect(other.database.path, isolation_level=None)) as locking:
+            with closing(sqlite3.connect(file, isolation_level=None)) as locking:
                 locking.execute("BEGIN IMMEDIATE")
                 group.start_soon(take)
                 with pytest.raises(SourceFailed):
@@ -331,7 +334,7 @@ async def test_one_that_takes_every_process_along_is_given_up(sessions: StoredSe
         await sessions.writer.write(Unit(statements=((sql, ()),)))
     assert await sessions.interrupted() == []
     assert ending(sessions) == [("ended", Ending.FAILED.value)]
-    assert AgentRunStore(sessions.database).begun("r1") == frozenset()
+    assert await AgentRunStore(sessions.database).begun("r1") == frozenset()
 
 
 async def test_a_run_that_was_taken_over_goes_on_as_any_other(sessions: StoredSessions) -> None:

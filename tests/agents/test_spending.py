@@ -378,10 +378,10 @@ async def test_a_run_that_goes_on_counts_once_with_what_it_had_used_before(tmp_p
         await sessions.begin(talk.id, run, asked, Labels.NONE)
         await sessions.said(talk.id, run, wanted, Entry(payer=payer, spending=before))
         one = interrupted(app, talk.id, run, [asked, wanted])
-        used = LedgerStore(app.parts.database).of_run(run).usage
+        used = (await LedgerStore(app.parts.database).of_run(run)).usage
         result = await agents.resuming.go_on(replace(one, used=used))
         kept = app.parts.database.read_now("SELECT usage FROM agent_runs")
-        found = LedgerStore(app.parts.database).of_run(run)
+        found = await LedgerStore(app.parts.database).of_run(run)
 
     assert len(model.prompts) == 1
     assert result.structured["usage"] == {

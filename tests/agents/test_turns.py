@@ -20,6 +20,7 @@ from openfang.core.ids import Kind
 from openfang.core.keys import Key
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk
+from openfang.storage.database import at_once
 from openfang.storage.processes import Process
 from openfang.storage.sessions import SessionStore
 from openfang.testing import TableSource
@@ -102,9 +103,9 @@ async def under_way(app: OpenApp, caller: Caller) -> AsyncGenerator[list[str]]:
 
 def last_turn(app: OpenApp, agent: str, caller: str) -> Message:
     store = SessionStore(app.parts.database)
-    session = store.find(agent, caller, "default")
+    session = at_once(store.find(agent, caller, "default"))
     assert session
-    return store.turns(session.id)[-1].message
+    return at_once(store.turns(session.id))[-1].message
 
 
 async def test_people_who_go_through_one_agent_do_not_share_its_conversations(
@@ -300,9 +301,9 @@ async def test_a_run_whose_time_is_up_says_so_in_its_session(tmp_path: Path) -> 
         app.add(TableSource(Kind.MCP, "t", {"read_file": (facts, gate.wait)}))
         answer = await say(app, "planner", "read notes/a.txt")
         store = SessionStore(app.parts.database)
-        session = store.find("planner", app.caller.id, "default")
+        session = await store.find("planner", app.caller.id, "default")
         assert session
-        turns = [turn.message for turn in store.turns(session.id)]
+        turns = [turn.message for turn in await store.turns(session.id)]
 
     assert answer == "I stopped: the run has no more time left."
     assert [turn.speaker for turn in turns] == [
@@ -359,7 +360,7 @@ async def test_a_long_result_is_cut_once_and_kept_for_the_person_who_asked(
         (workspace / "big.txt").write_text("line of text\n" * 15_000)
         answer = await app.call("agent:assistant", message="read big.txt")
         blob = answer.text.rpartition("openfang://results/")[2].removesuffix("]")
-        kept = app.parts.blobs.get(blob, app.caller.id, app.parts.clock.time_ns())
+        kept = await app.parts.blobs.get(blob, app.caller.id, app.parts.clock.time_ns())
 
     assert answer.text.count("[truncated: ") == 1
     assert kept

@@ -55,7 +55,7 @@ async def seen(home: Path) -> dict[str, Any]:
     """Use the home: which one is it, does its key open it, is its log intact?"""
     async with open_app(Home(home), {}) as parts:
         caller = await identify(parts, credential(Home(home), {}), "cli")
-        found = await anyio.to_thread.run_sync(verify, parts)
+        found = await verify(parts)
         note = await anyio.Path(home / "workspaces/key-admin/note").read_text()
         return {"note": note, "caller": caller.id, "intact": found.intact}
 

@@ -44,7 +44,7 @@ async def anchored(app: OpenApp) -> None:
     parts = app.parts
     with anyio.fail_after(30):
         while True:
-            found = anchoring(parts.database, parts.writer.node, parts.config.audit.anchor)
+            found = await anchoring(parts.database, parts.writer.node, parts.config.audit.anchor)
             if found and found.last >= parts.writer.head.seq and not found.waiting:
                 return
             await anyio.lowlevel.checkpoint()
@@ -67,7 +67,7 @@ async def test_every_checkpoint_reaches_the_address_outside(tmp_path: Path) -> N
         assert points[-1].hash == app.parts.writer.head.hash
         assert [point.seq for point in points] == sorted({point.seq for point in points})
         assert SIGNATURE.lower() not in receiver.taken[0].headers
-        assert (await to_thread.run_sync(verify, app.parts)).intact
+        assert (await verify(app.parts)).intact
 
 
 async def test_what_is_sent_is_signed_with_the_secret_that_is_shared(tmp_path: Path) -> None:
@@ -106,7 +106,8 @@ async def test_a_gap_is_told_where_the_node_is_looked_at(tmp_path: Path) -> None
         parts = app.parts
         with anyio.fail_after(20):
             while True:
-                found = anchoring(parts.database, parts.writer.node, parts.config.audit.anchor)
+                section = parts.config.audit.anchor
+                found = await anchoring(parts.database, parts.writer.node, section)
                 if found and found.waiting > 1:
                     break
                 await anyio.lowlevel.checkpoint()
@@ -130,9 +131,7 @@ async def test_what_a_node_could_not_send_is_sent_when_it_is_opened_again(tmp_pa
         open_test_app(tmp_path / "home", config=configured(address)) as app,
     ):
         await anchored(app)
-        stored = await to_thread.run_sync(
-            app.parts.database.read, "SELECT seq FROM checkpoints ORDER BY seq"
-        )
+        stored = await app.parts.database.read("SELECT seq FROM checkpoints ORDER BY seq")
         assert [point.seq for point in received(receiver)] == [seq for (seq,) in stored]
 
 

@@ -13,12 +13,12 @@ from anyio import to_thread
 from openfang.app.stores import Backlog, StoredNames
 from openfang.audit.chain import digest
 from openfang.core.errors import Conflict
-from openfang.storage.database import open_home
+from openfang.storage.database import Database, open_home
 from openfang.storage.units import Line, Unit
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C1.3", "C2.9")
@@ -26,11 +26,19 @@ HELD = Unit((Line("tool_held", "warning", "", "", "{}", "{}"),))
 
 
 @pytest.fixture
-def names(tmp_path: Path) -> Iterator[StoredNames]:
-    with closing(open_home(tmp_path / "openfang.db")) as database:
-        writer = Writer(path=database.path, node="n", digest=digest)
-        with closing(writer):
-            yield StoredNames(database, Backlog(writer))
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_home(tmp_path / "openfang.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def names(database: Database) -> Iterator[StoredNames]:
+    with closing(Writer(path=database.path, node="n", digest=digest)) as writer:
+        yield StoredNames({}, Backlog(writer))
+
+
+async def kept(database: Database, names: StoredNames) -> Mapping[str, str]:
+    return (await StoredNames.read(database, names.backlog)).load()
 
 
 async def drained(writer: Writer) -> None:
@@ -45,41 +53,45 @@ def locked(path: Path) -> sqlite3.Connection:
     return other
 
 
-async def test_a_locked_database_delays_nobody_and_gets_it_later(names: StoredNames) -> None:
+async def test_a_locked_database_delays_nobody_and_gets_it_later(
+    database: Database, names: StoredNames
+) -> None:
     writer = names.backlog.writer
     names.backlog.serving = True
     with closing(await to_thread.run_sync(locked, writer.path)) as other:
         # Whoever waited for the lock would give up after 5 s, and say so.
         names.save({"mcp:a:b": "mcp_a_b"})
         names.backlog.add(HELD)
-        assert names.load() == {}
+        assert await kept(database, names) == {}
         await to_thread.run_sync(other.execute, "ROLLBACK")
     await drained(writer)
-    assert names.load() == {"mcp:a:b": "mcp_a_b"}
+    assert await kept(database, names) == {"mcp:a:b": "mcp_a_b"}
     assert writer.head.seq == 1
 
 
 async def test_what_could_not_be_kept_is_tried_again_at_the_next_change(
-    names: StoredNames, caplog: pytest.LogCaptureFixture
+    database: Database, names: StoredNames, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = names.backlog.writer
     names.backlog.serving = True
-    names.database.connection.execute("ALTER TABLE names RENAME TO away")
-    names.database.connection.execute("ALTER TABLE audit RENAME TO away_too")
+    database.connection.execute("ALTER TABLE names RENAME TO away")
+    database.connection.execute("ALTER TABLE audit RENAME TO away_too")
     names.save({"mcp:a:b": "first", "mcp:a:c": "second"})
     names.backlog.add(HELD)
     with anyio.fail_after(10):
         while caplog.text.count("could not be kept yet") < 2:
             await anyio.lowlevel.checkpoint()
-    names.database.connection.execute("ALTER TABLE away RENAME TO names")
-    names.database.connection.execute("ALTER TABLE away_too RENAME TO audit")
+    database.connection.execute("ALTER TABLE away RENAME TO names")
+    database.connection.execute("ALTER TABLE away_too RENAME TO audit")
     names.save({"mcp:a:b": "third"})
     await drained(writer)
-    assert names.load() == {"mcp:a:b": "third", "mcp:a:c": "second"}
+    assert await kept(database, names) == {"mcp:a:b": "third", "mcp:a:c": "second"}
     assert writer.head.seq == 1
 
 
-async def test_what_the_database_will_never_take_stops_nothing_else(names: StoredNames) -> None:
+async def test_what_the_database_will_never_take_stops_nothing_else(
+    database: Database, names: StoredNames
+) -> None:
     writer = names.backlog.writer
     names.save({"mcp:a:b": "taken"})
     with pytest.raises(Conflict):
@@ -89,4 +101,4 @@ async def test_what_the_database_will_never_take_stops_nothing_else(names: Store
     await drained(writer)
     names.save({"mcp:a:d": "free"})
     await drained(writer)
-    assert names.load() == {"mcp:a:b": "taken", "mcp:a:d": "free"}
+    assert await kept(database, names) == {"mcp:a:b": "taken", "mcp:a:d": "free"}

@@ -83,7 +83,7 @@ def checked(home: Path) -> tuple[str, Verification]:
     async def look() -> tuple[str, Verification]:
         async with open_app(Home(home), {}) as parts:
             caller = await identify(parts, credential(Home(home), {}), "cli")
-            return caller.id, await to_thread.run_sync(verify, parts)
+            return caller.id, await verify(parts)
 
     return anyio.run(look)
 
@@ -205,7 +205,7 @@ async def test_no_checkpoint_of_the_copy_is_ahead_of_its_database(made: Home, ke
         new = kept / f"new{number}"
         await to_thread.run_sync(restored, one.file, new)
         async with open_app(Home(new), {}) as parts:
-            found = await to_thread.run_sync(verify, parts)
+            found = await verify(parts)
         assert found.findings == ()
 
 

@@ -174,7 +174,7 @@ async def test_a_tool_that_changes_while_a_person_is_asked_is_not_executed(tmp_p
         with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
-                while not (pending := app.parts.approvals.store.pending(0)):
+                while not (pending := await app.parts.approvals.store.pending(0)):
                     await anyio.lowlevel.checkpoint()
                 app.add(then)
                 await app.parts.approvals.answer(

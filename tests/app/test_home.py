@@ -26,7 +26,7 @@ pytestmark = pytest.mark.requirement("C18.1")
 
 def who(home: Home) -> Caller:
     async def look() -> Caller:
-        parts = build(home, {})
+        parts = await build(home, {})
         try:
             return await identify(parts, credential(home, {}), "cli")
         finally:

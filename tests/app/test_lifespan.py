@@ -14,6 +14,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
+from openfang.storage.database import at_once
 from openfang.storage.state import RunStore
 from openfang.testing import ManualClock, TableSource, open_test_app
 
@@ -50,7 +51,7 @@ async def opened(folder: Path) -> AsyncGenerator[tuple[OpenApp, ManualClock]]:
 
 
 def held(app: OpenApp) -> Labels:
-    return RunStore(app.parts.database).labels("r")
+    return at_once(RunStore(app.parts.database).labels("r"))
 
 
 async def test_a_run_that_nobody_goes_on_with_is_forgotten_after_a_week(tmp_path: Path) -> None:

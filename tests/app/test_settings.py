@@ -210,9 +210,9 @@ async def test_a_question_is_open_for_as_long_as_the_timeout_says(tmp_path: Path
     clock = ManualClock()
     async with opened(tmp_path, "[approvals]\ntimeout_secs = 10\n", clock) as app:
         await rule_of(app, "mcp:demo:deploy")
-        (question,) = app.parts.approvals.store.pending(clock.time_ns())
+        (question,) = await app.parts.approvals.store.pending(clock.time_ns())
         clock.advance(11)
-        assert not app.parts.approvals.store.pending(clock.time_ns())
+        assert not await app.parts.approvals.store.pending(clock.time_ns())
         with pytest.raises(OpenFangError):
             await app.parts.approvals.answer(
                 question.id, approve=True, by=app.caller.id, via=Way.API, scope=Scope.ONCE
@@ -332,9 +332,9 @@ async def test_results_are_cut_and_kept_as_it_says(tmp_path: Path) -> None:
         assert (await app.call("mcp:big:picture")).text.startswith("[truncated:")
         blob = result.content[1]["text"].rstrip("]").rpartition("/")[2]
         clock.advance(4)
-        assert app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
+        assert await app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
         clock.advance(2)
-        assert not app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
+        assert not await app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
 
 
 async def test_a_tool_has_so_many_seconds(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from openfang.core.errors import CallRefused, PolicyViolation, SourceFailed, Unk
 from openfang.core.ids import Kind
 from openfang.core.results import Outcome, Result, error_result
 from openfang.core.tools import Risk, Tool
+from openfang.storage.database import at_once
 from openfang.testing import TableSource, open_test_app
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def samples(families: Iterable[Metric]) -> Samples:
 
 
 def scraped(telemetry: Telemetry, accept: str = "") -> Samples:
-    text = written(telemetry.snapshot(), accept)[0].decode()
+    text = written(at_once(telemetry.snapshot()), accept)[0].decode()
     if accept == OPENMETRICS:
         parse: Callable[[str], Iterable[Metric]] = vars(openmetrics_parser)[PARSE]
         return samples(parse(text))
@@ -278,7 +279,7 @@ def test_the_build_and_the_process_are_told() -> None:
     ],
 )
 def test_the_format_is_the_one_that_is_preferred(accept: str, is_openmetrics: bool) -> None:  # noqa: FBT001 - a parameter
-    text, content_type = written(Telemetry(Readings()).snapshot(), accept)
+    text, content_type = written(at_once(Telemetry(Readings()).snapshot()), accept)
     if is_openmetrics:
         assert content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
         assert text.endswith(b"# EOF\n")
@@ -328,4 +329,4 @@ def _everything() -> str:
     telemetry.turned_away("rule")
     telemetry.answered("/api", 200)
     telemetry.reloaded(success=True, at=1.0)
-    return written(telemetry.snapshot(), "")[0].decode()
+    return written(at_once(telemetry.snapshot()), "")[0].decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import pytest
@@ -23,7 +23,7 @@ from openfang.app.timers import (
 from openfang.audit.chain import digest
 from openfang.core.errors import SourceFailed
 from openfang.storage import timers
-from openfang.storage.database import open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.timers import Timer, TimerStore
 from openfang.storage.units import Unit
 from openfang.storage.writer import Writer
@@ -84,7 +84,7 @@ class House:
         return Timer(id=name, kind=kind, subject=f"of {name}", due=due)
 
     def rows(self) -> list[Timer]:
-        return [row for kind in "ab" for row in self.store.soonest(kind, 100)]
+        return [row for kind in "ab" for row in at_once(self.store.soonest(kind, 100))]
 
     async def empty(self) -> None:
         with anyio.fail_after(10):
@@ -351,7 +351,7 @@ async def test_a_database_that_cannot_be_written_is_tried_again(
 ) -> None:
     loop, heard = house.loop(), Heard()
     loop.register("a", heard)
-    connection = house.store.database.connection
+    connection = cast("Database", house.store.database).connection
     connection.execute("ALTER TABLE timers RENAME TO away")
     async with running(loop):
         with anyio.fail_after(10):

@@ -160,7 +160,7 @@ async def test_a_process_whose_first_start_failed_is_known_by_its_second(tmp_pat
 @contextmanager
 def unwritable(app: OpenApp) -> Generator[None]:
     """A database that refuses every change at once."""
-    connection = app.parts.broker.writer._database.connection
+    connection = app.parts.writer._database.connection
     connection.execute("PRAGMA query_only = ON")
     try:
         yield

@@ -26,7 +26,7 @@ from openfang.app.verify import Verification, verify
 from openfang.audit.chain import Checkpoint, Verifier, digest
 from openfang.audit.notary import Notary, second_place
 from openfang.core.events import AuditEvent, Record
-from openfang.storage.log import rows
+from openfang.storage.log import all_rows
 from openfang.storage.units import Head
 from openfang.testing import open_test_app
 
@@ -56,11 +56,14 @@ class Log:
                 database.execute(statement)
 
     def verify(self) -> Verification:
-        parts = build(self.home, {})
-        try:
-            return verify(parts)
-        finally:
-            parts.close()
+        async def look() -> Verification:
+            parts = await build(self.home, {})
+            try:
+                return await verify(parts)
+            finally:
+                parts.close()
+
+        return anyio.run(look)
 
     def kinds(self) -> set[str]:
         return {finding.kind for finding in self.verify().findings}
@@ -209,14 +212,14 @@ def test_a_log_that_goes_on_stays_intact(log: Log) -> None:
 def test_a_column_of_another_type_is_found_and_shown_as_it_is(log: Log, tamper: str) -> None:
     log.execute(f"UPDATE audit SET {tamper} WHERE seq = 7")  # noqa: S608 - constants
     assert [(found.kind, found.seq) for found in log.verify().findings] == [("altered", 7)]
-    (row,) = (row for row in rows(log.path) if row[1] == 7)
+    (row,) = (row for row in all_rows(log.path) if row[1] == 7)
     shown = orjson.loads(orjson.dumps(AuditEvent.of(row).as_json()))
     assert shown["audit_id"] == 7
 
 
 def test_what_cannot_be_read_is_shown_as_raw_text(log: Log) -> None:
     log.execute("UPDATE audit SET payload = 'no JSON', at = 'then', hash = 'none' WHERE seq = 7")
-    (event,) = (AuditEvent.of(row) for row in rows(log.path) if row[1] == 7)
+    (event,) = (AuditEvent.of(row) for row in all_rows(log.path) if row[1] == 7)
     assert (event.payload, event.created_at, event.hash) == ({"raw": "no JSON"}, "then", "none")
 
 
@@ -244,7 +247,7 @@ def test_a_line_of_another_type_in_the_second_place_is_forged(log: Log) -> None:
 async def test_checkpoints_that_are_gone_from_both_places_are_missed(tmp_path: Path) -> None:
     async with open_test_app(tmp_path / "home") as app:
         await app.call("system_time")
-        running = await to_thread.run_sync(verify, app.parts)
+        running = await verify(app.parts)
     assert running.intact
     assert running.checkpoints == 2  # the first record's, in both places
     log = Log(Home(tmp_path / "home"))

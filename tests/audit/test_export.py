@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import orjson
@@ -24,15 +24,19 @@ from openfang.audit.chain import digest
 from openfang.audit.export import row_body, verify_lines
 from openfang.audit.notary import read_checkpoint
 from openfang.core.events import Record
+from openfang.host.secrets import MasterKey
+from openfang.storage.log import all_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from openfang.app.parts import Parts
     from openfang.core.log import Proof, Verification
 
 pytestmark = pytest.mark.requirement("C13.2")
 
+T = TypeVar("T")
 RECORDS = 30
 Lines: TypeAlias = "list[dict[str, Any]]"
 
@@ -45,26 +49,26 @@ class Kept:
     key: Ed25519PublicKey
 
     def export(self, after: int = 0) -> Lines:
-        parts = build(self.home, {})
-        try:
-            lines, found = opened(parts, after, at=1)
-            return [*map(dict, lines), *map(row_body, found)]
-        finally:
-            parts.close()
+        begun = self._looked(lambda parts: opened(parts, after, at=1))
+        found = all_rows(self.home.path / "openfang.db")
+        records = [row_body(row) for row in found if row[1] > after and begun.covers(row)]
+        return [*map(dict, begun.lines), *map(dict, records)]
 
     def verify(self) -> Verification:
-        parts = build(self.home, {})
-        try:
-            return verify(parts)
-        finally:
-            parts.close()
+        return self._looked(verify)
 
     def prove(self, seq: int, last: str) -> Proof:
-        parts = build(self.home, {})
-        try:
-            return prove(parts, seq, last)
-        finally:
-            parts.close()
+        return self._looked(lambda parts: prove(parts, seq, last))
+
+    def _looked(self, look: Callable[[Parts], Awaitable[T]]) -> T:
+        async def run() -> T:
+            parts = await build(self.home, {})
+            try:
+                return await look(parts)
+            finally:
+                parts.close()
+
+        return anyio.run(run)
 
     def execute(self, *statements: str, **values: int) -> None:
         path = self.home.path / "openfang.db"
@@ -89,9 +93,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Kept:
                     await parts.broker.append([record])
 
     anyio.run(write)
-    parts = build(home, {})
-    key = parts.master.signing_key().public_key()
-    parts.close()
+    key = MasterKey.open(home.path, keyring=False).signing_key().public_key()
     return Kept(home, key)
 
 

@@ -15,7 +15,7 @@ from openfang.agents.sessions import StoredSessions
 from openfang.audit.chain import digest
 from openfang.core.agents import Ended, Message, Speaker, Wish
 from openfang.core.labels import Labels
-from openfang.storage.database import open_home
+from openfang.storage.database import at_once, open_home
 from openfang.storage.processes import Process
 from openfang.storage.state import Settings
 from openfang.storage.writer import Writer
@@ -62,7 +62,7 @@ def talk(home: Path, caller: str = "key:admin", *, name: str = "default") -> str
     """Have a conversation with an agent, in a process of its own."""
     file = home / "openfang.db"
     with closing(open_home(file)) as database:
-        node = Settings(database).get("node")
+        node = at_once(Settings(database).get("node"))
         assert node
         writer = Writer(path=file, node=node, digest=digest)
         process = Process(home / "run")

@@ -265,9 +265,8 @@ def _timed(parts: Any, guesses: dict[str, str]) -> dict[str, float]:
 async def test_a_key_has_256_random_bits_and_is_kept_as_a_digest_alone(tmp_path: Path) -> None:
     async with live(tmp_path / "home") as node:
         made = {await node.key(f"k{number}") for number in range(5)}
-        rows = await to_thread.run_sync(
-            node.app.parts.database.read, "SELECT digest, body FROM keys WHERE kind = 'key'"
-        )
+        sql = "SELECT digest, body FROM keys WHERE kind = 'key'"
+        rows = await node.app.parts.database.read(sql)
         listed = (await node.get("/api/keys")).body
     assert len(made) == 5
     assert all(len(secret.removeprefix(KEY_PREFIX)) == 43 for secret in made)  # 32 bytes, base 64

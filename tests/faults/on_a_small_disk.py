@@ -80,7 +80,7 @@ async def full(disk: Path) -> dict[str, Any]:
         seen["resumed"] = (await app.call("mcp:demo:note")).text
         seen["unrecorded"] = await _ending_on_a_full_disk(app, fillers)
     async with open_app(Home(disk / "home"), {}) as parts:
-        verification = await anyio.to_thread.run_sync(verify, parts)
+        verification = await verify(parts)
         seen["intact"] = verification.intact
         seen["open"] = parts.database.read_now(
             "SELECT COUNT(*) FROM audit a WHERE event = 'tool_invocation_start' AND NOT EXISTS "

@@ -172,7 +172,9 @@ class Person:
 
     async def answered(self, act: Act) -> bool:
         allowed = False
-        for question in self.app.parts.approvals.store.pending(self.app.parts.clock.time_ns()):
+        for question in await self.app.parts.approvals.store.pending(
+            self.app.parts.clock.time_ns()
+        ):
             self.asked += 1
             allowed = act in self.plan
             await self.app.parts.approvals.answer(

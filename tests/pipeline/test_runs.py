@@ -37,6 +37,6 @@ async def test_a_run_that_is_gone_on_with_is_noted_once_a_day(
         for passed in hours:
             clock.advance(passed * HOUR)
             await app.invoke(app.make("mcp:demo:page", {}, run="r"))
-        labels, at = app.parts.pipeline.runs.store.kept(call.run_id or "")
+        labels, at = await app.parts.pipeline.runs.store.kept(call.run_id or "")
     assert labels == Labels.EXTERNAL_NETWORK
     assert at - began == noted * HOUR * 10**9

@@ -58,7 +58,7 @@ async def test_all_text_parts_together_have_one_cap(app: OpenApp, clock: ManualC
     assert marker.startswith("[truncated: 50000 of 60000 characters, openfang://results/")
     uri = marker.removesuffix("]").rpartition(" ")[2]
     blob = uri.removeprefix("openfang://results/")
-    found = app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
+    found = await app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
     assert found is not None
     assert orjson.loads(found[0])["content"] == list(parts)
 
@@ -68,11 +68,11 @@ async def test_the_whole_is_for_the_same_caller_and_for_an_hour(
 ) -> None:
     result = await shaped(app, Result(content=(text_part("a" * 60_000),)))
     blob = result.content[-1]["text"].removesuffix("]").rpartition("/")[2]
-    assert app.parts.blobs.get(blob, "key:other", clock.time_ns()) is None
+    assert await app.parts.blobs.get(blob, "key:other", clock.time_ns()) is None
     clock.advance(3599)
-    assert app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
+    assert await app.parts.blobs.get(blob, app.caller.id, clock.time_ns())
     clock.advance(2)
-    assert app.parts.blobs.get(blob, app.caller.id, clock.time_ns()) is None
+    assert await app.parts.blobs.get(blob, app.caller.id, clock.time_ns()) is None
 
 
 async def test_text_at_the_cap_is_left_alone(app: OpenApp) -> None:

@@ -168,7 +168,7 @@ async def test_an_edge_that_can_wait_waits(app: OpenApp) -> None:
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
-            while not (pending := app.parts.approvals.store.pending(0)):
+            while not (pending := await app.parts.approvals.store.pending(0)):
                 await anyio.lowlevel.checkpoint()
             await answer(app, pending[0].id, approve=True)
     assert texts == ["done"]
@@ -181,7 +181,7 @@ async def test_a_question_that_is_not_there_and_one_that_is_answered(app: OpenAp
     await answer(app, question, approve=True)
     with pytest.raises(Conflict):
         await answer(app, question, approve=True)
-    stored = app.parts.approvals.store.get(question)
+    stored = await app.parts.approvals.store.get(question)
     assert stored is not None
     assert (stored.state, stored.answered_by) == (Answer.APPROVED, "key:admin")
 
@@ -189,7 +189,7 @@ async def test_a_question_that_is_not_there_and_one_that_is_answered(app: OpenAp
 async def test_what_a_person_reads_holds_no_secret(app: OpenApp) -> None:
     secret = "ghp_" + "a1B2" * 9
     question = await parked(app, arguments={"to": "prod", "password": "hunter2!", "note": secret})
-    stored = app.parts.approvals.store.get(question)
+    stored = await app.parts.approvals.store.get(question)
     assert stored is not None
     assert secret not in stored.arguments
     assert "hunter2!" not in stored.arguments
@@ -211,7 +211,7 @@ async def test_of_two_answers_at_once_the_first_stands(app: OpenApp) -> None:
         tasks.start_soon(lambda: say(approve=False))
         tasks.start_soon(lambda: say(approve=True))
     assert sorted(ended) == ["late", "no"]
-    stored = app.parts.approvals.store.get(question)
+    stored = await app.parts.approvals.store.get(question)
     assert stored is not None
     assert stored.state is Answer.DENIED
 
@@ -220,7 +220,7 @@ async def test_an_approval_that_was_spent_in_between_is_none(app: OpenApp) -> No
     approvals, call = app.parts.approvals, app.make(TOOL, {"to": "prod"})
     question = await parked(app)
     await answer(app, question, approve=True)
-    approved = approvals.store.get(question)
+    approved = await approvals.store.get(question)
     assert approved is not None
     await approvals.spend(approved, call)
     with pytest.raises(PolicyViolation) as caught:
@@ -233,7 +233,7 @@ async def test_one_answer_is_enough_for_all_that_was_asked_about_a_call(tmp_path
     source = TableSource(Kind.MCP, "demo", {"deploy": (facts, done)})
     async with open_test_app(tmp_path / "home", sources=[source]) as app:
         question = await parked(app)
-        asked = app.parts.approvals.store.get(question)
+        asked = await app.parts.approvals.store.get(question)
         assert asked is not None
         assert asked.rule == "low_trust+spec_not_frozen"
         await answer(app, question, approve=True)
@@ -248,7 +248,7 @@ async def test_question_answer_and_use_are_on_record(app: OpenApp) -> None:
     told = app.parts.database.read_now(
         "SELECT event, payload, context FROM audit WHERE event LIKE 'approval%' ORDER BY seq"
     )
-    stored = app.parts.approvals.store.get(question)
+    stored = await app.parts.approvals.store.get(question)
     assert stored is not None
     common = {
         "question": question,
@@ -322,7 +322,7 @@ async def test_what_changes_during_the_wait_is_looked_at_again(
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
-            while not (pending := app.parts.approvals.store.pending(0)):
+            while not (pending := await app.parts.approvals.store.pending(0)):
                 await anyio.lowlevel.checkpoint()
             arguments["to"] = "elsewhere"
             await answer(app, pending[0].id, approve=True)
@@ -348,7 +348,7 @@ async def test_what_the_run_has_read_during_the_wait_is_asked_about_anew(tmp_pat
             texts.append(refusal.rule)
 
     async def next_question(app: OpenApp) -> Question:
-        while not (pending := app.parts.approvals.store.pending(0)):
+        while not (pending := await app.parts.approvals.store.pending(0)):
             await anyio.lowlevel.checkpoint()
         return pending[0]
 

@@ -49,12 +49,12 @@ async def waiting(app: OpenApp, *callers: Caller) -> AsyncGenerator[list[str]]:
     """Let a call of each wait; what became of them is in the list afterwards."""
     ended: list[str] = []
     store = app.parts.approvals.store
-    open_ones = store.count_pending(0) + len(callers)
+    open_ones = await store.count_pending(0) + len(callers)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             for number, who in enumerate(callers):
                 tasks.start_soon(wait, app, ended, who, str(number))
-            while store.count_pending(0) < open_ones:
+            while await store.count_pending(0) < open_ones:
                 await anyio.lowlevel.checkpoint()
             yield ended
 
@@ -75,7 +75,7 @@ async def test_the_answer_wakes_who_waits_and_nobody_reads_the_arguments_meanwhi
     app: OpenApp,
 ) -> None:
     async with waiting(app, app.caller) as ended:
-        (question,) = app.parts.approvals.store.pending(0)
+        (question,) = await app.parts.approvals.store.pending(0)
         with asked(app) as reads, anyio.fail_after(5):
             # Longer than a look at what others answered takes to come round.
             await anyio.sleep(1.2)
@@ -90,7 +90,7 @@ async def test_the_answer_wakes_who_waits_and_nobody_reads_the_arguments_meanwhi
 async def test_what_another_process_answered_is_seen_too(app: OpenApp) -> None:
     elsewhere = replace(app.parts.approvals)
     async with waiting(app, app.caller) as ended:
-        (question,) = elsewhere.store.pending(0)
+        (question,) = await elsewhere.store.pending(0)
         await elsewhere.answer(question.id, approve=False, by=app.caller.id, via=Way.API)
     assert ended == ["policy_violation"]
 
@@ -101,11 +101,11 @@ async def test_of_one_caller_only_so_many_wait_and_the_next_asks_nothing(app: Op
         with pytest.raises(GuardTripped) as caught:
             await app.invoke(app.make(TOOL, {"to": "more"}, patience=60.0, caller=busy))
         assert caught.value.rule == "too_many_waiting"
-        assert approvals.store.count_pending(0) == len(approvals.waits) == 20
+        assert await approvals.store.count_pending(0) == len(approvals.waits) == 20
         with pytest.raises(Parked):
             await app.invoke(app.make(TOOL, {"to": "more"}, caller=busy))
         async with waiting(app, caller(app, "other")):
-            for question in approvals.store.pending(0):
+            for question in await approvals.store.pending(0):
                 await answer(app, question.id, approve=False)
     assert ended == ["policy_violation"] * 20
     assert len(approvals.waits) == 0
@@ -132,4 +132,4 @@ async def test_when_the_node_ends_everybody_is_parked_at_once(app: OpenApp) -> N
                 await anyio.lowlevel.checkpoint()
             await wait(app, ended, app.caller, "later")
     assert ended == ["parked"] * 3
-    assert app.parts.approvals.store.count_pending(0) == 3
+    assert await app.parts.approvals.store.count_pending(0) == 3

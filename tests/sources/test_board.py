@@ -398,6 +398,6 @@ async def test_what_is_on_the_board_survives_the_node(tmp_path: Path) -> None:
         await Agent(app, "coder")("task_claim")
     async with open_test_app(tmp_path / "home") as app:
         store = BoardStore(app.parts.database)
-        found = store.find(Viewer(id=ROOT, space=ROOT), task)
+        found = await store.find(Viewer(id=ROOT, space=ROOT), task)
         assert found is not None
         assert (found.status, found.owner) == (Status.IN_PROGRESS, "agent:coder")

@@ -147,7 +147,7 @@ class TestMemory:
         )
 
         async def approve() -> None:
-            while not (pending := app.parts.approvals.store.pending(0)):
+            while not (pending := await app.parts.approvals.store.pending(0)):
                 await anyio.lowlevel.checkpoint()
             await app.parts.approvals.answer(
                 pending[0].id, approve=True, by=app.caller.id, via=Way.API, scope=Scope.ONCE

@@ -8,7 +8,7 @@ import pytest
 
 from openfang.core.keys import Answer, Question, Scope
 from openfang.storage.approvals import ApprovalStore, insert
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -50,15 +50,15 @@ def test_what_others_were_asked_since_hides_nothing_of_ones_own(database: Databa
         for number in range(2, 1_100):
             put(database, number, "key:b")
     store = ApprovalStore(database)
-    assert [question.id for question in store.all("key:a")] == ["ask_00001", "ask_00000"]
-    assert [question.id for question in store.pending(0, "key:a")] == ["ask_00000"]
-    assert store.count_pending(0, "key:a") == 1
-    assert store.count_pending(0) == 1_099
-    assert store.count_pending(100) == 0
+    assert [question.id for question in at_once(store.all("key:a"))] == ["ask_00001", "ask_00000"]
+    assert [question.id for question in at_once(store.pending(0, "key:a"))] == ["ask_00000"]
+    assert at_once(store.count_pending(0, "key:a")) == 1
+    assert at_once(store.count_pending(0)) == 1_099
+    assert at_once(store.count_pending(100)) == 0
 
 
 def test_the_state_of_a_question_is_read_alone(database: Database) -> None:
     put(database, 1, "key:a", Answer.DENIED)
     store = ApprovalStore(database)
-    assert store.state("ask_00001") is Answer.DENIED
-    assert store.state("ask_nothing") is None
+    assert at_once(store.state("ask_00001")) is Answer.DENIED
+    assert at_once(store.state("ask_nothing")) is None

@@ -10,7 +10,7 @@ import pytest
 from openfang.core.errors import HomeError
 from openfang.core.labels import Labels
 from openfang.core.memory import UNKNOWN
-from openfang.storage.database import migrations, open_home, split_statements
+from openfang.storage.database import at_once, migrations, open_home, split_statements
 from openfang.storage.memory import MemoryStore, Sought
 from openfang.storage.state import RunStore, grow_run
 from openfang.storage.words import indexed
@@ -105,7 +105,7 @@ def test_an_older_home_keeps_its_keys_and_runs(tmp_path: Path) -> None:
     with closing(open_home(file)) as database:
         names = database.read_now("SELECT id, name FROM keys ORDER BY id")
         assert names == [("a", "twin"), ("b", "twin-b"), ("c", "twin")]
-        assert RunStore(database).labels("of_secret") == Labels.SECRET
+        assert at_once(RunStore(database).labels("of_secret")) == Labels.SECRET
         assert "of_secret" not in "".join(database.connection.iterdump())
 
 
@@ -126,9 +126,9 @@ def test_an_older_home_finds_its_memories_by_their_words(tmp_path: Path) -> None
         old.commit()
     with closing(open_home(file)) as database:
         store = MemoryStore(database)
-        assert store.recall("key-admin", "trip") == (kept["trip"], Labels.PII)
+        assert at_once(store.recall("key-admin", "trip")) == (kept["trip"], Labels.PII)
         for query, found in {"GRUN": "colour", "lisboa": "trip", "nights": "trip"}.items():
-            (memory,) = store.search(Sought(space="key-admin", query=query, limit=5))
+            (memory,) = at_once(store.search(Sought(space="key-admin", query=query, limit=5)))
             assert (memory.key, memory.labels, memory.origin) == (found, Labels.PII, UNKNOWN)
 
 
@@ -137,6 +137,6 @@ def test_a_run_named_after_a_secret_is_kept_by_its_digest(tmp_path: Path) -> Non
     with closing(open_home(tmp_path / "openfang.db")) as database:
         for labels in (Labels.PII, Labels.SECRET):
             database.connection.execute(*grow_run("of_secret", labels, 1))
-        assert RunStore(database).labels("of_secret") == Labels.PII | Labels.SECRET
-        assert RunStore(database).labels("another") == Labels.NONE
+        assert at_once(RunStore(database).labels("of_secret")) == Labels.PII | Labels.SECRET
+        assert at_once(RunStore(database).labels("another")) == Labels.NONE
         assert "of_secret" not in "".join(database.connection.iterdump())

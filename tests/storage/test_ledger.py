@@ -13,7 +13,7 @@ from openfang.core.budgets import Account, Whose
 from openfang.core.errors import Rejected
 from openfang.core.usage import DAY_NS, MOST_ROWS, NOTHING, Entry, Payer, Spending, UsageQuery
 from openfang.storage import ledger
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.ledger import MINUTE_NS, LedgerStore, fold
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def spend(database: Database, whose: Payer, at: int = NOON, spending: Spending =
 
 def lines(database: Database, by: str, caller: str | None = None, **more: str) -> dict[str, int]:
     """How often `ONE` is in each line of a report."""
-    found = LedgerStore(database).report(UsageQuery(by=by, **more), caller, NOON)
+    found = at_once(LedgerStore(database).report(UsageQuery(by=by, **more), caller, NOON))
     assert found.total.requests == sum(spent.requests for _, spent in found.rows)
     return {name: spent.requests for name, spent in found.rows}
 
@@ -78,9 +78,9 @@ def called(
 def counted(database: Database, **more: str) -> dict[str, int]:
     """The calls of each key; they are the same once they are folded."""
     wanted = UsageQuery(by="key", **more)
-    found = LedgerStore(database).report(wanted, None, NOON)
-    write(database, *fold(*LedgerStore(database).unfolded()))
-    assert LedgerStore(database).report(wanted, None, NOON) == found
+    found = at_once(LedgerStore(database).report(wanted, None, NOON))
+    write(database, *fold(*at_once(LedgerStore(database).unfolded())))
+    assert at_once(LedgerStore(database).report(wanted, None, NOON)) == found
     return {name: spent.tool_calls for name, spent in found.rows}
 
 
@@ -89,11 +89,11 @@ def test_a_run_has_a_line_for_each_minute_and_adds_up_to_all_of_them(database: D
         spend(database, payer(), at)
     spend(database, payer("r2"))
     store = LedgerStore(database)
-    assert store.of_run("r1") == ONE + ONE + ONE
-    assert store.of_run("nobody's") == NOTHING
+    assert at_once(store.of_run("r1")) == ONE + ONE + ONE
+    assert at_once(store.of_run("nobody's")) == NOTHING
     minute = NOON // MINUTE_NS
-    assert store.minutes(NODE, minute) == [(minute, 330, 1.5), (minute + 1, 110, 0.5)]
-    assert store.minutes(NODE, minute + 1) == [(minute + 1, 110, 0.5)]
+    assert at_once(store.minutes(NODE, minute)) == [(minute, 330, 1.5), (minute + 1, 110, 0.5)]
+    assert at_once(store.minutes(NODE, minute + 1)) == [(minute + 1, 110, 0.5)]
 
 
 def test_nothing_is_not_written() -> None:
@@ -112,7 +112,7 @@ def test_days_are_added_up_for_a_purse_a_caller_and_everybody(database: Database
         "all": NODE,
     }
     counts = {
-        name: [store.days(one, TODAY, TODAY + days).requests for days in range(3)]
+        name: [at_once(store.days(one, TODAY, TODAY + days)).requests for days in range(3)]
         for name, one in accounts.items()
     }
     assert counts == {
@@ -140,7 +140,7 @@ def test_a_report_adds_up_by_what_is_wanted(database: Database) -> None:
 def test_a_report_begins_with_a_whole_day(database: Database) -> None:
     for days in range(4):
         spend(database, payer(), NOON - days * DAY_NS)
-    found = LedgerStore(database).report(UsageQuery(by="day", since="2d"), None, NOON)
+    found = at_once(LedgerStore(database).report(UsageQuery(by="day", since="2d"), None, NOON))
     assert (found.since, len(found.rows)) == ("2024-10-02", 3)
     assert lines(database, "day", since="2024-10-04") == {"2024-10-04": 1}
     assert lines(database, "chain", since="0d") == {"chain of r1": 1}
@@ -149,13 +149,13 @@ def test_a_report_begins_with_a_whole_day(database: Database) -> None:
 @pytest.mark.parametrize("since", ["", "7", "d", "-1d", "2024-13-01", "2024-02-30", "7d\n", "yes"])
 def test_a_time_that_is_none_is_refused(database: Database, since: str) -> None:
     with pytest.raises(Rejected, match="no time since when"):
-        LedgerStore(database).report(UsageQuery(since=since), None, NOON)
+        at_once(LedgerStore(database).report(UsageQuery(since=since), None, NOON))
 
 
 def test_a_long_report_says_that_there_is_more_and_adds_up_all(database: Database) -> None:
     for number in range(MOST_ROWS + 1):
         spend(database, payer(f"r{number}"))
-    found = LedgerStore(database).report(UsageQuery(by="chain"), None, NOON)
+    found = at_once(LedgerStore(database).report(UsageQuery(by="chain"), None, NOON))
     assert (len(found.rows), found.more) == (MOST_ROWS, True)
     assert found.total.requests == MOST_ROWS + 1
 
@@ -173,7 +173,7 @@ def test_calls_without_an_agent_are_counted_once_from_the_log(database: Database
 
 def test_of_two_that_count_at_once_one_is_too_late(database: Database) -> None:
     called(database, "key:ann")
-    found = LedgerStore(database).unfolded()
+    found = at_once(LedgerStore(database).unfolded())
     write(database, *fold(*found))
     called(database, "key:ann")
     with pytest.raises(sqlite3.IntegrityError):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from openfang.core.labels import Labels
 from openfang.core.memory import Origin
-from openfang.storage.database import Database, open_home
-from openfang.storage.memory import MemoryStore, Sought, forget, forget_one, looked, remember
+from openfang.storage.database import Database, at_once, looked, open_home
+from openfang.storage.memory import MemoryStore, Sought, forget, forget_one, remember
 from openfang.storage.words import fold, indexed, snippet, text_of, words_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def keep(database: Database, name: str, value: Any, space: str = MINE, **more: A
 def found(database: Database, query: str, **more: Any) -> list[str]:
     asked: dict[str, Any] = {"space": MINE, "limit": 50, **more}
     sought = Sought(query=query, **asked)
-    return [one.key for one in MemoryStore(database).search(sought)]
+    return [one.key for one in at_once(MemoryStore(database).search(sought))]
 
 
 def test_what_has_more_of_the_words_and_rarer_ones_comes_first(database: Database) -> None:
@@ -132,7 +132,7 @@ def test_only_keys_that_are_granted_are_found_and_count(database: Database) -> N
     assert found(database, "plan", granted=("open.[!2]",)) == ["open.1"]
     assert found(database, "plan", granted=("OPEN.*",)) == []
     assert found(database, "plan", granted=()) == []
-    page = MemoryStore(database).page(MINE, ("open.?",), before=2**62, limit=9)
+    page = at_once(MemoryStore(database).page(MINE, ("open.?",), before=2**62, limit=9))
     assert [one.key for one in page] == ["open.2", "open.1"]
 
 
@@ -161,20 +161,20 @@ def test_what_is_replaced_or_forgotten_is_found_no_more(database: Database) -> N
 def test_it_says_where_it_comes_from_and_what_it_may_be_trusted_for(database: Database) -> None:
     origin = Origin(stored_by="agent:a", asked_by="key:ada", trace="0" * 32, call="call_1")
     keep(database, "k", {"a": [1]}, labels=Labels.EXTERNAL_NETWORK, origin=origin)
-    (one,) = MemoryStore(database).search(Sought(space=MINE, query="k", limit=5))
+    (one,) = at_once(MemoryStore(database).search(Sought(space=MINE, query="k", limit=5)))
     assert (one.value, one.labels, one.origin) == ({"a": [1]}, Labels.EXTERNAL_NETWORK, origin)
     assert one.stored_at > 0
-    assert MemoryStore(database).get(MINE, "k") == one
+    assert at_once(MemoryStore(database).get(MINE, "k")) == one
 
 
 def test_a_long_one_is_shown_around_the_word(database: Database) -> None:
     keep(database, "long", {"text": "left " * 500 + "NÉEDLE" + " right" * 500})
-    (one,) = MemoryStore(database).search(Sought(space=MINE, query="needle", limit=5))
+    (one,) = at_once(MemoryStore(database).search(Sought(space=MINE, query="needle", limit=5)))
     assert one.shortened
     assert one.value.startswith("…")
     assert "NÉEDLE right" in one.value
     assert len(one.value) < 300
-    whole = MemoryStore(database).get(MINE, "long")
+    whole = at_once(MemoryStore(database).get(MINE, "long"))
     assert whole is not None
     assert len(whole.value["text"]) > 5000
     assert snippet("short", frozenset()) == "short"
@@ -196,9 +196,9 @@ def test_many_memories_are_searched_in_the_order_and_the_time_that_is_promised(
         keep(database, f"note.{number}", f"fact {number} about topic {number % 200}")
     keep(database, "topic", "a fact about seven and eleven")
     database.connection.execute("COMMIT")
-    begun = time.perf_counter()
+    path, begun = tmp_path / "openfang.db", time.perf_counter()
     sought = Sought(space=MINE, query="fact about topic 7 eleven", limit=5)
-    memories = looked(tmp_path / "openfang.db", lambda store: store.search(sought))
+    memories = looked(path, lambda reader: MemoryStore(reader).search(sought))
     took = time.perf_counter() - begun
     assert [one.key for one in memories][:2] == ["topic", "note.7"]
     assert all(int(one.key.split(".")[1]) % 200 == 7 for one in memories[1:])

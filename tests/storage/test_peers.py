@@ -30,9 +30,9 @@ async def test_the_last_card_of_each_peer_is_kept_until_it_is_forgotten(tmp_path
     async with open_test_app(tmp_path) as app:
         store, append = PeerStore(app.parts.database), app.parts.broker.append
         await append((), (keep(PEER), keep(other)))
-        assert store.all() == {"a": PEER, "b": other}
+        assert await store.all() == {"a": PEER, "b": other}
         await append((), (keep(newer), *forget("b")))
-        assert store.all() == {"a": newer}
+        assert await store.all() == {"a": newer}
 
 
 BEGUN = BegunTask(peer="a", task="t", caller="key:one", context="c", seen_at=MOST_TASKS)
@@ -45,14 +45,14 @@ async def test_who_began_a_task_at_a_peer_is_known_until_the_peer_is_forgotten(
     async with open_test_app(tmp_path) as app:
         store, append = PeerStore(app.parts.database), app.parts.broker.append
         await append((), begin(BEGUN))
-        assert (store.owner("a", "t"), store.owner("b", "t")) == ("key:one", None)
-        spoke = [store.speaks_in("a", who, "c") for who in ("key:one", "key:two")]
+        assert (await store.owner("a", "t"), await store.owner("b", "t")) == ("key:one", None)
+        spoke = [await store.speaks_in("a", who, "c") for who in ("key:one", "key:two")]
         assert spoke == [True, False]
         await append((), begin(replace(BEGUN, caller="key:two", context="")))
-        assert store.owner("a", "t") == "key:two"
-        assert not store.speaks_in("a", "key:one", "c")
+        assert await store.owner("a", "t") == "key:two"
+        assert not await store.speaks_in("a", "key:one", "c")
         await append((), forget("a"))
-        assert store.owner("a", "t") is None
+        assert await store.owner("a", "t") is None
 
 
 @pytest.mark.requirement("C5.8")
@@ -64,7 +64,7 @@ async def test_of_the_tasks_at_one_peer_the_oldest_are_forgotten(tmp_path: Path)
     async with open_test_app(tmp_path) as app:
         store, append = PeerStore(app.parts.database), app.parts.broker.append
         await append((), ((many, (MOST_TASKS,)), *begin(replace(BEGUN, peer="b", seen_at=0))))
-        assert store.owner("a", "0") == "key:one"
+        assert await store.owner("a", "0") == "key:one"
         await append((), begin(BEGUN))
-        known = [store.owner("a", task) for task in ("0", "1", "t")]
-        assert (known, store.owner("b", "t")) == ([None, "key:one", "key:one"], "key:one")
+        known = [await store.owner("a", task) for task in ("0", "1", "t")]
+        assert (known, await store.owner("b", "t")) == ([None, "key:one", "key:one"], "key:one")

@@ -11,7 +11,7 @@ import pytest
 from anyio import to_thread
 
 from openfang.core.labels import Labels
-from openfang.storage.database import migrations, open_home, split_statements
+from openfang.storage.database import at_once, migrations, open_home, split_statements
 from openfang.storage.memory import MemoryStore, Sought, remember
 from openfang.storage.words import words_of
 
@@ -114,7 +114,8 @@ def _found_here(tmp_path: Path) -> dict[str, set[str]]:
         store = MemoryStore(database)
         return {
             query: {
-                one.key for one in store.search(Sought(space="key-admin", query=query, limit=50))
+                one.key
+                for one in at_once(store.search(Sought(space="key-admin", query=query, limit=50)))
             }
             for query in QUERIES
         }

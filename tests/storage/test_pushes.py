@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from openfang.core.errors import HomeError
 from openfang.core.tasks import Push
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.pushes import KIND, PushStore, Told, delete, notify, told
 from openfang.storage.timers import NEVER, TimerStore
 
@@ -46,13 +46,13 @@ def write(database: Database, *statements: tuple[str, Sequence[Any]]) -> None:
 def test_what_is_kept_comes_back_and_cannot_be_read_without_the_key(database: Database) -> None:
     store = PushStore(database, bytes(32))
     write(database, *store.put(PUSH, 1), *store.put(replace(PUSH, id="q"), 2))
-    assert store.get("task_1", "p") == PUSH
-    assert store.of("task_1") == [PUSH, replace(PUSH, id="q")]
-    assert store.get("task_1", "r") is store.get("task_2", "p") is None
+    assert at_once(store.get("task_1", "p")) == PUSH
+    assert at_once(store.of("task_1")) == [PUSH, replace(PUSH, id="q")]
+    assert at_once(store.get("task_1", "r")) is at_once(store.get("task_2", "p")) is None
     stored = database.read_now("SELECT body FROM pushes")
     assert not any(word in body for (body,) in stored for word in (b"hidden", b"t0ken", b"cr3d"))
     with pytest.raises(HomeError):
-        PushStore(database, bytes(31) + b"\x01").get("task_1", "p")
+        at_once(PushStore(database, bytes(31) + b"\x01").get("task_1", "p"))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_row_that_was_changed_or_moved_is_not_believed(database: Database, cha
     write(database, (f"UPDATE pushes SET {change}", ()))  # noqa: S608 - a test
     ((task, name),) = database.read_now("SELECT task, id FROM pushes")
     with pytest.raises(HomeError):
-        store.get(task, name)
+        at_once(store.get(task, name))
 
 
 def to(task: str, push: str) -> Told:
@@ -80,7 +80,7 @@ def test_a_place_is_a_host_that_nobody_reads(database: Database) -> None:
 
 
 def due(database: Database) -> list[tuple[str, int]]:
-    rows = TimerStore(database).soonest(KIND, 100)
+    rows = at_once(TimerStore(database).soonest(KIND, 100))
     return [(row.body["push"], row.body["n"]) for row in rows if row.due != NEVER]
 
 
@@ -93,7 +93,11 @@ def test_each_receiver_is_told_one_after_the_other(database: Database, names: se
     write(database, notify(to("task_2", "a"), 1, 1, {}))
     for n in (2, 9, 10, 11):
         assert sorted(due(database)) == sorted([("a", 1), *((name, n) for name in names)])
-        rows = [row for row in TimerStore(database).soonest(KIND, 100) if row.subject == "task_1"]
+        rows = [
+            row
+            for row in at_once(TimerStore(database).soonest(KIND, 100))
+            if row.subject == "task_1"
+        ]
         write(database, *(one for row in rows if row.body["n"] == n for one in told(row, 20)))
     assert due(database) == [("a", 1)]
 
@@ -103,6 +107,8 @@ def test_nothing_is_left_to_tell_to_who_was_deleted(database: Database) -> None:
     write(database, *store.put(PUSH, 1), notify(to("task_1", "p"), 2, 1, {}))
     write(database, notify(to("task_1", "p"), 3, 1, {}), notify(to("task_1", "q"), 3, 1, {}))
     write(database, *delete("task_1", "p"))
-    assert store.of("task_1") == []
-    assert [row.body for row in TimerStore(database).soonest(KIND, 9)] == [{"push": "q", "n": 3}]
+    assert at_once(store.of("task_1")) == []
+    assert [row.body for row in at_once(TimerStore(database).soonest(KIND, 9))] == [
+        {"push": "q", "n": 3}
+    ]
     write(database, *delete("task_1", "p"))

@@ -16,7 +16,7 @@ from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
 from openfang.storage import agent_runs, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.sessions import SessionStore, title
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def said(text: str, speaker: Speaker = Speaker.USER) -> Message:
 def test_each_of_a_thousand_opens_with_its_last_turns(many: Database) -> None:
     store = SessionStore(many)
     for number in range(0, SESSIONS, 7):
-        one = store.find(f"agent{number % 2}", f"key:{number % CALLERS}", f"name {number}")
+        one = at_once(store.find(f"agent{number % 2}", f"key:{number % CALLERS}", f"name {number}"))
         assert one is not None
         assert (one.id, one.messages) == (summary(number).id, MESSAGES)
-        found, whole = store.last(one.id, one.messages, 20)
+        found, whole = at_once(store.last(one.id, one.messages, 20))
         assert whole
         assert [message.speaker.value for message in found] == list(SPEAKERS) * 5
         assert found[0].text.startswith("Question 45,")
@@ -101,29 +101,31 @@ def test_each_of_a_thousand_opens_with_its_last_turns(many: Database) -> None:
 
 def test_what_is_read_reaches_back_to_where_the_person_last_spoke(many: Database) -> None:
     store, session = SessionStore(many), summary(3).id
-    assert len(store.last(session, MESSAGES, 2)[0]) == 4
-    assert len(store.last(session, MESSAGES, 7)[0]) == 4
-    assert len(store.last(session, MESSAGES, 8)[0]) == 8
-    assert len(store.last(session, MESSAGES - 3, 2)[0]) == 1
-    assert len(store.last(session, MESSAGES, 10**9)[0]) == MESSAGES
-    short, whole = store.last(session, MESSAGES, 100, characters=500)
+    assert len(at_once(store.last(session, MESSAGES, 2))[0]) == 4
+    assert len(at_once(store.last(session, MESSAGES, 7))[0]) == 4
+    assert len(at_once(store.last(session, MESSAGES, 8))[0]) == 8
+    assert len(at_once(store.last(session, MESSAGES - 3, 2))[0]) == 1
+    assert len(at_once(store.last(session, MESSAGES, 10**9))[0]) == MESSAGES
+    short, whole = at_once(store.last(session, MESSAGES, 100, characters=500))
     assert (len(short) < 100, whole) == (True, False)
-    assert store.last(session, MESSAGES, 100)[0][-len(short) :] == short
-    assert store.last("session_nowhere", 0, 20) == ([], True)
+    assert at_once(store.last(session, MESSAGES, 100))[0][-len(short) :] == short
+    assert at_once(store.last("session_nowhere", 0, 20)) == ([], True)
 
 
 def test_a_thousand_are_listed_page_by_page_newest_first(many: Database) -> None:
     store, seen, after = SessionStore(many), list[SessionSummary](), ""
-    while page := store.page(caller=None, after=after, limit=300):
+    while page := at_once(store.page(caller=None, after=after, limit=300)):
         seen += page
         after = page[-1].cursor
     assert [one.id for one in seen] == [summary(n).id for n in reversed(range(SESSIONS))]
-    own = store.page(caller="key:7", limit=500)
+    own = at_once(store.page(caller="key:7", limit=500))
     assert [one.id for one in own] == [summary(n).id for n in range(997, 0, -10)]
     assert own[0].title == "Question 0 of 997"
-    assert [one.agent for one in store.page(caller="key:7", agent="agent0", limit=500)] == []
-    assert len(store.page(caller="key:7", agent="agent1", limit=500)) == 100
-    assert len(store.page(caller=None, agent="agent1", limit=1000)) == 500
+    assert [
+        one.agent for one in at_once(store.page(caller="key:7", agent="agent0", limit=500))
+    ] == []
+    assert len(at_once(store.page(caller="key:7", agent="agent1", limit=500))) == 100
+    assert len(at_once(store.page(caller=None, agent="agent1", limit=1000))) == 500
 
 
 def test_no_look_reads_a_whole_table(many: Database) -> None:
@@ -131,16 +133,16 @@ def test_no_look_reads_a_whole_table(many: Database) -> None:
     many.connection.set_trace_callback(looks.append)
     try:
         store, session = SessionStore(many), summary(5).id
-        store.get(session)
-        store.find("agent1", "key:5", "name 5")
-        store.page(caller="key:5", after=summary(900).cursor, limit=20)
-        store.page(caller=None, after=summary(900).cursor, limit=20)
-        store.page(caller=None, agent="agent1", after=summary(900).cursor, limit=20)
-        store.page(caller="key:5", agent="agent1", limit=20)
-        store.last(session, MESSAGES, 20)
-        store.turns(session, 100)
-        store.turns_of(session, "run_3")
-        AgentRunStore(many).under_way_in(session)
+        at_once(store.get(session))
+        at_once(store.find("agent1", "key:5", "name 5"))
+        at_once(store.page(caller="key:5", after=summary(900).cursor, limit=20))
+        at_once(store.page(caller=None, after=summary(900).cursor, limit=20))
+        at_once(store.page(caller=None, agent="agent1", after=summary(900).cursor, limit=20))
+        at_once(store.page(caller="key:5", agent="agent1", limit=20))
+        at_once(store.last(session, MESSAGES, 20))
+        at_once(store.turns(session, 100))
+        at_once(store.turns_of(session, "run_3"))
+        at_once(AgentRunStore(many).under_way_in(session))
     finally:
         many.connection.set_trace_callback(None)
     assert len(looks) == 11
@@ -153,10 +155,10 @@ def test_no_look_reads_a_whole_table(many: Database) -> None:
 
 def test_all_turns_are_read_in_order_some_at_a_time(many: Database) -> None:
     store, session, seen = SessionStore(many), summary(9).id, list[int]()
-    while chunk := store.turns(session, seen[-1] if seen else 0):
+    while chunk := at_once(store.turns(session, seen[-1] if seen else 0)):
         seen += [turn.seq for turn in chunk]
     assert seen == list(range(1, MESSAGES + 1))
-    assert [turn.seq for turn in store.turns_of(session, "run_2")] == [9, 10, 11, 12]
+    assert [turn.seq for turn in at_once(store.turns_of(session, "run_2"))] == [9, 10, 11, 12]
 
 
 def test_turns_are_numbered_and_the_first_gives_the_title(database: Database) -> None:
@@ -165,10 +167,10 @@ def test_turns_are_numbered_and_the_first_gives_the_title(database: Database) ->
     for n, text in enumerate(("What time is it?", "And now?")):
         write(database, *sessions.ask(one.id, "run", said(text), 100 + n))
         write(database, *sessions.say(one.id, "run", said("Late.", Speaker.AGENT), 200))
-    found = store.get(one.id)
+    found = at_once(store.get(one.id))
     assert found
     assert (found.title, found.messages, found.updated_at) == ("What time is it?", 4, 101)
-    assert [(turn.seq, turn.at, turn.message.text) for turn in store.turns(one.id)] == [
+    assert [(turn.seq, turn.at, turn.message.text) for turn in at_once(store.turns(one.id))] == [
         (1, 100, "What time is it?"),
         (2, 200, "Late."),
         (3, 101, "And now?"),
@@ -176,7 +178,7 @@ def test_turns_are_numbered_and_the_first_gives_the_title(database: Database) ->
     ]
     write(database, sessions.carry(one.id, Labels.PII, 300))
     write(database, sessions.carry(one.id, Labels.SECRET, 301))
-    found = store.get(one.id)
+    found = at_once(store.get(one.id))
     assert found
     assert (found.labels, found.updated_at) == (Labels.PII | Labels.SECRET, 301)
 
@@ -186,7 +188,7 @@ def test_one_name_is_one_session(database: Database) -> None:
     write(database, sessions.insert(first), sessions.insert(summary(2, agent="agent1")))
     twin = summary(3, agent=first.agent, caller=first.caller, name=first.name)
     write(database, sessions.insert(twin))
-    found = SessionStore(database).find(first.agent, first.caller, first.name)
+    found = at_once(SessionStore(database).find(first.agent, first.caller, first.name))
     assert found
     assert found.id == first.id
 
@@ -237,7 +239,7 @@ def _read_back(rows: Iterable[tuple[str, str]]) -> list[Message]:
         for n, (speaker, body) in enumerate(rows, 1):
             row = ("s", n, "run", n, speaker, body)
             database.connection.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", row)
-        return [turn.message for turn in SessionStore(database).turns("s")]
+        return [turn.message for turn in at_once(SessionStore(database).turns("s"))]
 
 
 def open_in_memory() -> Database:
@@ -284,13 +286,13 @@ def begun(database: Database, *, process: str = "p") -> SessionSummary:
 def test_a_run_is_under_way_until_it_ends(database: Database) -> None:
     one = begun(database)
     store = AgentRunStore(database)
-    (run,) = store.under_way()
+    (run,) = at_once(store.under_way())
     assert (run.session, run.agent, run.caller) == (one.id, one.agent, one.caller)
     assert (run.labels, run.process, run.taken, run.origin) == (Labels.PII, "p", 0, "{}")
-    assert store.begun("r") == {"w"}
+    assert at_once(store.begun("r")) == {"w"}
     ended = Ended(answer="there", ending=Ending.COST, usage=Usage(requests=2, cost_usd=0.5))
     write(database, *agent_runs.end("r", ended, 9))
-    assert (store.under_way(), store.begun("r")) == ([], frozenset())
+    assert (at_once(store.under_way()), at_once(store.begun("r"))) == ([], frozenset())
     assert database.read_now("SELECT state, ending, usage, ended_at FROM agent_runs") == [
         (
             "ended",
@@ -307,7 +309,7 @@ def test_two_runs_do_not_begin_in_one_session(database: Database) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         write(database, *agent_runs.begin(again))
     write(database, *agent_runs.begin(again, ["here"]))
-    assert [run.id for run in AgentRunStore(database).under_way()] == ["r", "r2"]
+    assert [run.id for run in at_once(AgentRunStore(database).under_way())] == ["r", "r2"]
 
 
 def test_what_is_deleted_is_gone_from_every_table(database: Database) -> None:
@@ -335,5 +337,5 @@ def test_a_long_one_is_deleted_in_steps_oldest_first(many: Database) -> None:
         write(many, *step)
         left.append(many.read_now("SELECT COUNT(*) FROM turns WHERE session = ?", (long.id,))[0][0])
     assert left == [734, 234, 0]
-    assert store.get(long.id) is None
-    assert len(store.page(caller=None, limit=2_000)) == SESSIONS
+    assert at_once(store.get(long.id)) is None
+    assert len(at_once(store.page(caller=None, limit=2_000))) == SESSIONS

@@ -24,7 +24,7 @@ from openfang.core.tasks import (
     TaskState,
 )
 from openfang.storage import agent_runs, tasks
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.tasks import TaskStore
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ TASK = st.builds(
 def test_what_is_written_is_read_again(opened: Database, one: Task) -> None:
     opened.connection.execute("DELETE FROM tasks")
     write(opened, tasks.insert(one, "m1", "p1"))
-    assert TaskStore(opened).get(one.id) == one
-    assert TaskStore(opened).of_message(one.caller, one.agent, "m1") == one
-    assert TaskStore(opened).process(one.id) == "p1"
+    assert at_once(TaskStore(opened).get(one.id)) == one
+    assert at_once(TaskStore(opened).of_message(one.caller, one.agent, "m1")) == one
+    assert at_once(TaskStore(opened).process(one.id)) == "p1"
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_what_json_has_no_word_for_is_replaced(
 ) -> None:
     odd = task(history=(message("x", metadata={"value": value}),), context="c\udc00")
     write(database, tasks.insert(odd, "m\udc00", "p1"))
-    found = TaskStore(database).of_message("key:me", "echo", "m\udc00")
+    found = at_once(TaskStore(database).of_message("key:me", "echo", "m\udc00"))
     assert found
     assert found.history[0].metadata == {"value": kept}
-    page = TaskStore(database).page(None, TaskFilter(context="c\udc00"))
+    page = at_once(TaskStore(database).page(None, TaskFilter(context="c\udc00")))
     assert [one.id for one in page.tasks] == [odd.id]
 
 
@@ -170,7 +170,7 @@ def test_what_lies_too_deep_is_replaced_too(database: Database) -> None:
     for _ in range(500):
         deep = [deep]
     keep(database, task(metadata={"deep": deep}))
-    found = TaskStore(database).get(task_id(1))
+    found = at_once(TaskStore(database).get(task_id(1)))
     assert found
     assert "nested too deeply" in str(found.metadata)
 
@@ -184,14 +184,14 @@ def test_a_change_of_a_task_that_is_another_by_now_fails_as_a_whole(database: Da
     mark = ("INSERT INTO timers VALUES ('t', 'push', 'x', 0, 0, '', '', '')", ())
     with pytest.raises(sqlite3.IntegrityError):
         write(database, mark, *tasks.move(one, one.moved(ended, 6)))
-    assert store.get(one.id) == waiting
+    assert at_once(store.get(one.id)) == waiting
     assert database.read_now("SELECT * FROM timers") == []
     done = waiting.moved(ended, 7)
     write(database, *tasks.move(waiting, done))
     with pytest.raises(sqlite3.IntegrityError):
         write(database, *tasks.move(done, done.moved(Moved(state=TaskState.WORKING), 8)))
-    assert store.get(one.id) == done
-    assert store.states(one.id) == [
+    assert at_once(store.get(one.id)) == done
+    assert at_once(store.states(one.id)) == [
         (1, 1, TaskState.WORKING),
         (2, 5, TaskState.INPUT_REQUIRED),
         (3, 7, TaskState.COMPLETED),
@@ -210,14 +210,14 @@ def test_a_message_begins_one_task_of_its_caller_with_that_agent(database: Datab
     for number in (5, 6):
         write(database, tasks.insert(task(number), "", "p1"))
     store = TaskStore(database)
-    assert store.of_message("key:me", "echo", "m1") == task(1)
-    assert store.of_message("key:me", "echo", "") is None
+    assert at_once(store.of_message("key:me", "echo", "m1")) == task(1)
+    assert at_once(store.of_message("key:me", "echo", "")) is None
 
 
 def test_a_task_is_taken_over_once_and_only_from_who_has_it(database: Database) -> None:
     keep(database, task(1), task(2, state=TaskState.FAILED))
     write(database, tasks.take_over(task_id(1), "p1", "p2"))
-    assert TaskStore(database).unfinished() == [(task_id(1), "p2")]
+    assert at_once(TaskStore(database).unfinished()) == [(task_id(1), "p2")]
     for number in (1, 2):
         with pytest.raises(sqlite3.IntegrityError):
             write(database, tasks.take_over(task_id(number), "p1", "p3"))
@@ -241,9 +241,9 @@ def test_the_oldest_that_has_ended_is_deleted_first_with_all_that_belongs_to_it(
         "SELECT task FROM pushes",
     ):
         assert sorted(row[0] for row in database.read_now(sql)) == left
-    assert TaskStore(database).counts() == (3, 1)
+    assert at_once(TaskStore(database).counts()) == (3, 1)
     write(database, *tasks.evict(9))
-    assert TaskStore(database).counts() == (2, 0)
+    assert at_once(TaskStore(database).counts()) == (2, 0)
 
 
 RUN = (
@@ -297,13 +297,13 @@ def test_lists_go_on_where_they_stopped_the_last_changed_first(database: Databas
     keep(database, *(task(number, changed_at=number // 2) for number in range(1, 8)))
     store, seen, after = TaskStore(database), list[str](), ""
     while True:
-        page = store.page("key:me", TaskFilter(limit=3, after=after))
+        page = at_once(store.page("key:me", TaskFilter(limit=3, after=after)))
         assert page.total == 7
         seen += [one.id for one in page.tasks]
         if not (after := page.after):
             break
     assert seen == [task_id(number) for number in (7, 6, 5, 4, 3, 2, 1)]
-    assert store.page("key:other", TaskFilter()).total == 0
+    assert at_once(store.page("key:other", TaskFilter())).total == 0
 
 
 def test_lists_show_what_is_wanted(database: Database) -> None:
@@ -318,7 +318,7 @@ def test_lists_show_what_is_wanted(database: Database) -> None:
     store = TaskStore(database)
 
     def found(caller: str | None, **wanted: Any) -> list[int]:
-        page = store.page(caller, TaskFilter(**wanted))
+        page = at_once(store.page(caller, TaskFilter(**wanted)))
         assert page.total == len(page.tasks)
         return [one.created_at for one in page.tasks]
 
@@ -335,7 +335,7 @@ def test_lists_show_what_is_wanted(database: Database) -> None:
 )
 def test_a_cursor_that_is_none_is_refused(database: Database, cursor: str) -> None:
     with pytest.raises(Rejected) as refused:
-        TaskStore(database).page(None, TaskFilter(after=cursor))
+        at_once(TaskStore(database).page(None, TaskFilter(after=cursor)))
     assert (refused.value.status, refused.value.rule) == (400, "query")
 
 
@@ -344,7 +344,7 @@ def test_a_page_of_long_ones_is_shorter(database: Database) -> None:
     keep(database, *(task(number, history=(long,)) for number in range(1, 6)))
     store, seen, after = TaskStore(database), list[int](), ""
     while True:
-        page = store.page(None, TaskFilter(limit=4, after=after))
+        page = at_once(store.page(None, TaskFilter(limit=4, after=after)))
         seen.append(len(page.tasks))
         if not (after := page.after):
             break
@@ -353,18 +353,18 @@ def test_a_page_of_long_ones_is_shorter(database: Database) -> None:
 
 def test_what_is_stuck_is_known_by_its_last_change(database: Database) -> None:
     store = TaskStore(database)
-    assert store.longest_unchanged() is None
+    assert at_once(store.longest_unchanged()) is None
     keep(database, task(5), task(3), task(1, state=TaskState.FAILED), task(9))
-    assert store.longest_unchanged() == 3
-    assert store.stuck(5) == [task_id(5), task_id(3)]
-    assert store.process(task_id(77)) == ""
+    assert at_once(store.longest_unchanged()) == 3
+    assert at_once(store.stuck(5)) == [task_id(5), task_id(3)]
+    assert at_once(store.process(task_id(77))) == ""
 
 
 def test_a_thousand_tasks_cost_a_list_and_a_count_no_more_than_a_moment(database: Database) -> None:
     one = task(history=(message("hello"),))
     for number in range(1000):
         keep(database, replace(one, id=task_id(number), changed_at=number, created_at=number))
-    page = TaskStore(database).page("key:me", TaskFilter(limit=100))
+    page = at_once(TaskStore(database).page("key:me", TaskFilter(limit=100)))
     assert (len(page.tasks), page.total, page.tasks[0].changed_at) == (100, 1000, 999)
     plan = database.read_now(
         "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE final = 1 ORDER BY seq LIMIT 1"

@@ -12,7 +12,7 @@ from anyio import to_thread
 from openfang.audit.chain import digest
 from openfang.core.errors import Conflict
 from openfang.storage import timers
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.timers import NEVER, Besides, Timer, TimerStore
 from openfang.storage.units import Unit
 from openfang.storage.writer import Writer
@@ -55,11 +55,11 @@ def names(found: Sequence[Timer]) -> list[str]:
 def test_the_soonest_of_the_known_kinds_come_first(writer: Writer, store: TimerStore) -> None:
     planned = (timer("late", 9), timer("soon", 3), timer("other", 1, "b"), timer("never", NEVER))
     write(writer, *(timers.add(one) for one in planned))
-    assert store.soonest("a", 2) == [planned[1], planned[0]]
-    assert names(store.soonest("a", 9)) == ["soon", "late", "never"]
-    assert names(store.soonest("b", 9)) == ["other"]
-    assert names(store.soonest("a", 9, Besides(ids=["late"]))) == ["soon", "never"]
-    assert store.soonest("c", 9) == []
+    assert at_once(store.soonest("a", 2)) == [planned[1], planned[0]]
+    assert names(at_once(store.soonest("a", 9))) == ["soon", "late", "never"]
+    assert names(at_once(store.soonest("b", 9))) == ["other"]
+    assert names(at_once(store.soonest("a", 9, Besides(ids=["late"])))) == ["soon", "never"]
+    assert at_once(store.soonest("c", 9)) == []
 
 
 def test_what_is_for_a_party_or_at_a_place_can_be_left_out(
@@ -67,10 +67,10 @@ def test_what_is_for_a_party_or_at_a_place_can_be_left_out(
 ) -> None:
     planned = [replace(timer(f"{p}{q}", 1), party=p, place=q) for p in "ab" for q in "xy"]
     write(writer, *(timers.add(one) for one in planned))
-    assert store.soonest("a", 9) == planned
-    assert names(store.soonest("a", 9, Besides(parties=["a"]))) == ["bx", "by"]
-    assert names(store.soonest("a", 9, Besides(places=["x"]))) == ["ay", "by"]
-    assert names(store.soonest("a", 9, Besides(parties=["a"], places=["x"]))) == ["by"]
+    assert at_once(store.soonest("a", 9)) == planned
+    assert names(at_once(store.soonest("a", 9, Besides(parties=["a"])))) == ["bx", "by"]
+    assert names(at_once(store.soonest("a", 9, Besides(places=["x"])))) == ["ay", "by"]
+    assert names(at_once(store.soonest("a", 9, Besides(parties=["a"], places=["x"])))) == ["by"]
 
 
 def test_a_second_one_of_the_same_id_is_refused_or_takes_its_place(
@@ -80,8 +80,8 @@ def test_a_second_one_of_the_same_id_is_refused_or_takes_its_place(
     with pytest.raises(Conflict):
         write(writer, timers.add(timer("one", 2)))
     write(writer, timers.replace(timer("one", 3, "b", "t")))
-    assert store.soonest("a", 9) == []
-    assert store.soonest("b", 9) == [timer("one", 3, "b", "t")]
+    assert at_once(store.soonest("a", 9)) == []
+    assert at_once(store.soonest("b", 9)) == [timer("one", 3, "b", "t")]
 
 
 def test_a_timer_is_taken_by_one_alone(writer: Writer, store: TimerStore) -> None:
@@ -90,12 +90,12 @@ def test_a_timer_is_taken_by_one_alone(writer: Writer, store: TimerStore) -> Non
     write(writer, *timers.take(seen, 60))
     with pytest.raises(Conflict):
         write(writer, *timers.take(seen, 61))
-    (taken,) = store.soonest("a", 9)
+    (taken,) = at_once(store.soonest("a", 9))
     assert (taken.due, taken.tries) == (60, 0)
     write(writer, timers.done(taken))
     with pytest.raises(Conflict):
         write(writer, *timers.take(taken, 62))
-    assert store.soonest("a", 9) == []
+    assert at_once(store.soonest("a", 9)) == []
 
 
 def test_who_took_it_changes_nothing_that_was_planned_since(
@@ -104,10 +104,10 @@ def test_who_took_it_changes_nothing_that_was_planned_since(
     seen = timer("one", 1)
     write(writer, timers.add(seen), timers.replace(timer("one", 5)))
     write(writer, timers.done(seen), timers.again(seen, 99, 1))
-    (kept,) = store.soonest("a", 9)
+    (kept,) = at_once(store.soonest("a", 9))
     assert (kept.due, kept.tries) == (5, 0)
     write(writer, timers.again(kept, 7, 1))
-    (again,) = store.soonest("a", 9)
+    (again,) = at_once(store.soonest("a", 9))
     assert (again.due, again.tries) == (7, 1)
 
 
@@ -128,4 +128,4 @@ async def test_of_many_that_take_it_side_by_side_one_gets_it(
     errors = [future.exception() for future in futures]
     await to_thread.run_sync(other.close)
     assert [isinstance(error, Conflict) for error in errors].count(False) == 1
-    assert len(store.soonest("a", 9)) == 1
+    assert len(await store.soonest("a", 9)) == 1

@@ -14,8 +14,8 @@ from anyio import to_thread
 from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.labels import Labels
-from openfang.storage.database import open_home
-from openfang.storage.log import rows
+from openfang.storage.database import at_once, open_home
+from openfang.storage.log import all_rows
 from openfang.storage.state import Settings, put_blob, put_setting
 from openfang.storage.units import Written
 from openfang.storage.writer import (
@@ -53,12 +53,12 @@ def line(text: str) -> Line:
 
 
 async def stored(path: Path) -> list[str]:
-    return [row[7] for row in await to_thread.run_sync(list, rows(path))]
+    return [row[7] for row in await to_thread.run_sync(all_rows, path)]
 
 
 def check_chain(path: Path) -> bool:
     verifier = Verifier(())
-    for row in rows(path):
+    for row in all_rows(path):
         verifier.read(Row(row[0], row[1], row[2], row[3:9], row[9]))
     return not verifier.finish()
 
@@ -180,7 +180,7 @@ def test_ten_processes_extend_one_chain(path: Path) -> None:
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * 10
-    assert [row[1] for row in rows(path)] == list(range(1, 501))
+    assert [row[1] for row in all_rows(path)] == list(range(1, 501))
     assert check_chain(path)
 
 
@@ -200,8 +200,8 @@ async def test_a_durable_writer_commits_in_the_thread(path: Path) -> None:
 async def test_a_setting_is_kept(writer: Writer) -> None:
     await writer.write(Unit(statements=(put_setting("node", "x"),)))
     database = writer._database
-    assert Settings(database).get("node") == "x"
-    assert Settings(database).get("other") is None
+    assert at_once(Settings(database).get("node")) == "x"
+    assert at_once(Settings(database).get("other")) is None
 
 
 async def test_a_unit_that_stores_much_goes_through_the_thread(writer: Writer, path: Path) -> None:
@@ -240,6 +240,6 @@ async def test_a_unit_that_fails_takes_nothing_of_its_neighbours_along(
     ]
     outcomes = await asyncio.gather(*map(writer.submit, units), return_exceptions=True)
     assert [type(one) for one in outcomes] == [Written, Conflict, Written]
-    assert [Settings(writer._database).get(name) for name in "ab"] == ["1", "2"]
+    assert [await Settings(writer._database).get(name) for name in "ab"] == ["1", "2"]
     assert [json.loads(text)["text"] for text in await stored(path)] == ["first", "last"]
     assert await intact(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.agents import Image
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from openfang.core.results import Part
 
@@ -30,15 +30,19 @@ _BEGINNINGS: Final = {
 """What a model can be shown, and how such a file begins."""
 
 
-def whole(parts: Iterable[Part], blob: Callable[[str], bytes | None]) -> Iterator[Part]:
+async def whole(
+    parts: Iterable[Part], blob: Callable[[str], Awaitable[bytes | None]]
+) -> list[Part]:
     """Put what is kept elsewhere back in its place; what is gone by now stays a reference."""
+    found: list[Part] = []
     for part in parts:
-        kept = blob(part[BLOB]) if isinstance(part.get(BLOB), str) else None
+        kept = await blob(part[BLOB]) if isinstance(part.get(BLOB), str) else None
         if kept is None:
-            yield part
+            found.append(part)
         else:
             rest = {name: value for name, value in part.items() if name != BLOB}
-            yield {**rest, "data": json.loads(kept)}
+            found.append({**rest, "data": json.loads(kept)})
+    return found
 
 
 def in_words(text: str, parts: Iterable[Part]) -> str:

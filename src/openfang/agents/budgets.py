@@ -25,42 +25,47 @@ _CENT_OF_A_MILLIONTH: Final = 1e-9
 class Look(Protocol):
     """What was spent, as the ledger has it."""
 
-    def minutes(self, account: Account, first: int) -> Sequence[tuple[int, int, float]]:
+    async def minutes(self, account: Account, first: int) -> Sequence[tuple[int, int, float]]:
         """Tokens and money by the minute from the first on, oldest first."""
         ...
 
-    def days(self, account: Account, first: int, last: int) -> Spending:
+    async def days(self, account: Account, first: int, last: int) -> Spending:
         """Everything on these days together."""
         ...
 
 
-def reached(allowances: Iterable[Allowance], look: Look, of_run: Usage, now: int) -> Reached | None:
+async def reached(
+    allowances: Iterable[Allowance], look: Look, of_run: Usage, now: int
+) -> Reached | None:
     """Find the first bound that is used up."""
-    found = (_reached(one, look, of_run, now) for one in allowances)
-    return next((one for one in found if one is not None), None)
+    for one in allowances:
+        found = await _reached(one, look, of_run, now)
+        if found is not None:
+            return found
+    return None
 
 
-def _reached(bound: Allowance, look: Look, of_run: Usage, now: int) -> Reached | None:
+async def _reached(bound: Allowance, look: Look, of_run: Usage, now: int) -> Reached | None:
     match bound.window:
         case Window.RUN | Window.CHAIN:
             used, resets = _amount(bound, of_run), None
         case Window.HOUR:
-            return _in_an_hour(bound, look, now)
+            return await _in_an_hour(bound, look, now)
         case Window.DAY:
             today = now // DAY_NS
-            used = _amount(bound, look.days(bound.account, today, today))
+            used = _amount(bound, await look.days(bound.account, today, today))
             resets = (today + 1) * DAY_NS
         case Window.MONTH:
             first, following = month_of(now)
-            used = _amount(bound, look.days(bound.account, first, following - 1))
+            used = _amount(bound, await look.days(bound.account, first, following - 1))
             resets = following * DAY_NS
     return Reached(allowance=bound, used=used, resets_at=resets) if _full(bound, used) else None
 
 
-def _in_an_hour(bound: Allowance, look: Look, now: int) -> Reached | None:
+async def _in_an_hour(bound: Allowance, look: Look, now: int) -> Reached | None:
     """Add the last hour up; there is room once enough of it is older than an hour."""
     current = now // _MINUTE_NS
-    rows = look.minutes(bound.account, current - _MINUTES)
+    rows = await look.minutes(bound.account, current - _MINUTES)
     # What lies further ahead was written by a clock that was wrong.
     known = (row for row in rows if row[0] <= current + _MINUTES)
     spent = [(minute, tokens if bound.tokens else cost) for minute, tokens, cost in known]

@@ -16,7 +16,7 @@ from openfang.core.labels import Labels
 from openfang.core.tools import Tool, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from openfang.agents.spec import Mind
 
@@ -115,12 +115,14 @@ def is_given(arguments: Mapping[str, Any]) -> bool:
     return not MORE.keys().isdisjoint(arguments)
 
 
-def read_given(arguments: Mapping[str, Any], blob: Callable[[str], bytes | None]) -> Given:
+async def read_given(
+    arguments: Mapping[str, Any], blob: Callable[[str], Awaitable[bytes | None]]
+) -> Given:
     """Read it; what came with earlier messages is put into words."""
     if not is_given(arguments):
         return NOTHING
     history = arguments.get("history")
-    read = None if history is None else [_turn(one, blob) for one in history]
+    read = None if history is None else [await _turn(one, blob) for one in history]
     return Given(
         history=None if read is None else closed(paired(read)),
         instructions=arguments.get("instructions", ""),
@@ -130,10 +132,10 @@ def read_given(arguments: Mapping[str, Any], blob: Callable[[str], bytes | None]
     )
 
 
-def _turn(body: Mapping[str, Any], blob: Callable[[str], bytes | None]) -> Message:
+async def _turn(body: Mapping[str, Any], blob: Callable[[str], Awaitable[bytes | None]]) -> Message:
     return Message(
         speaker=Speaker(body["role"]),
-        text=in_words(body.get("text", ""), whole(body.get("parts", ()), blob)),
+        text=in_words(body.get("text", ""), await whole(body.get("parts", ()), blob)),
         wishes=tuple([_wish(one) for one in body.get("calls", ())]),
         answers=body.get("answers", ""),
         is_error=body.get("is_error", False),

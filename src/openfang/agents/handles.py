@@ -15,7 +15,7 @@ from openfang.core.labels import Labels
 from openfang.core.tools import Risk, Tool, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from openfang.core.results import Result
 
@@ -61,25 +61,25 @@ def is_written(text: str) -> bool:
     return text.startswith(_OPENING)
 
 
-def filled(
-    arguments: Mapping[str, Any], find: Callable[[str], tuple[str, Labels] | None]
+async def filled(
+    arguments: Mapping[str, Any], find: Callable[[str], Awaitable[tuple[str, Labels] | None]]
 ) -> tuple[dict[str, Any], Labels]:
     """Put texts in the place of their handles, and join what those carry."""
     carried = Labels.NONE
 
-    def fill(value: object) -> object:
+    async def fill(value: object) -> object:
         nonlocal carried
         match value:
-            case str() if _HANDLE.match(value) and (found := find(value)) is not None:
+            case str() if _HANDLE.match(value) and (found := await find(value)) is not None:
                 text, labels = found
                 carried |= labels
                 return text
             case list():
-                return [fill(one) for one in cast("list[object]", value)]
+                return [await fill(one) for one in cast("list[object]", value)]
             case dict():
                 members = cast("dict[str, object]", value)
-                return {name: fill(one) for name, one in members.items()}
+                return {name: await fill(one) for name, one in members.items()}
             case _:
                 return value
 
-    return {name: fill(value) for name, value in arguments.items()}, carried
+    return {name: await fill(value) for name, value in arguments.items()}, carried

@@ -106,7 +106,7 @@ def _tighter(one: float, other: float) -> float:
     return min(one, other) if one and other else one or other
 
 
-def _never(used: Usage) -> None:
+async def _never(used: Usage) -> None:
     """No budget ends a run that has none."""
     del used
 
@@ -130,7 +130,7 @@ class Run:
     budget: Budget = Budget()
     max_tokens: int = 4096
     temperature: float = 0.7
-    over: Callable[[Usage], Reached | None] = _never
+    over: Callable[[Usage], Awaitable[Reached | None]] = _never
     usage: Usage = field(default=Usage())
     window: int = 0
     theirs: frozenset[str] = frozenset()
@@ -159,11 +159,11 @@ class Run:
         return ended
 
     async def _to_its_end(self) -> Ending:
-        if ending := self._over():
+        if ending := await self._over():
             return ending
         await self._finish_calls()
         for left in range(self.budget.rounds, -1, -1):
-            if ending := self._over() or await self._step(left):
+            if ending := await self._over() or await self._step(left):
                 return ending
         return Ending.STEPS
 
@@ -174,7 +174,7 @@ class Run:
             return Ending.FAILED
         if not message.wishes:
             return _STOPS[self._stop]
-        if ending := self._over() or (None if left else Ending.STEPS):
+        if ending := await self._over() or (None if left else Ending.STEPS):
             await self._leave(message.wishes)
             return ending
         self._left = tuple([wish for wish in message.wishes if self._is_theirs(wish)])
@@ -184,9 +184,9 @@ class Run:
     def _is_theirs(self, wish: Wish) -> bool:
         return wish.tool in self.theirs and not wish.unread
 
-    def _over(self) -> Ending | None:
+    async def _over(self) -> Ending | None:
         """Look at the budgets: others take from them, too."""
-        self._reached = self.over(self.usage)
+        self._reached = await self.over(self.usage)
         if self._reached is None:
             return None
         self._why = f"I stopped: {self._reached.sentence(self.now())}"

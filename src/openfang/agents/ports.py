@@ -143,7 +143,7 @@ class Handles(Protocol):
         """Keep a result; what is returned stands for it."""
         ...
 
-    def find(self, call: Call, handle: str) -> tuple[str, Labels] | None:
+    async def find(self, call: Call, handle: str) -> tuple[str, Labels] | None:
         """Read the text of a result, and what it carries."""
         ...
 
@@ -161,7 +161,7 @@ class Budgets(Protocol):
 
     def holding(
         self, spec: AgentSpec, payer: Payer, chain: Chain
-    ) -> Callable[[Usage], Reached | None]:
+    ) -> Callable[[Usage], Awaitable[Reached | None]]:
         """Begin a run: what is returned finds a budget that is used up, given the run's usage."""
         ...
 
@@ -190,7 +190,7 @@ class Around:
     budgets: Budgets
     interrupted: Mapping[str, Interrupted]
     client_known: Callable[[str], None]
-    blob: Callable[[Call, str], bytes | None]
+    blob: Callable[[Call, str], Awaitable[bytes | None]]
     operate: Callable[[Admitted], Awaitable[Result]]
     ending: Callable[[], bool]
     hear: Callable[[str, str, str], None]

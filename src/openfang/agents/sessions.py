@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -23,7 +22,6 @@ from openfang.core.sessions import SessionSummary
 from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.approvals import ApprovalStore
-from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore
@@ -31,16 +29,15 @@ from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from openfang.agents.ports import Came, Rest
     from openfang.core.agents import Message, Usage, Wish
     from openfang.core.sessions import SessionTurn
     from openfang.core.usage import Entry
     from openfang.storage.agent_runs import RunUnderWay
+    from openfang.storage.ports import Storage, Writes
     from openfang.storage.processes import Process
     from openfang.storage.sessions import Statement
-    from openfang.storage.writer import Writer
 
 _log = logging.getLogger("openfang.agents")
 _CHARACTERS_ON_THE_LOOP: Final = 250_000
@@ -74,8 +71,8 @@ class Interrupted:
 class StoredSessions:
     """Conversations in the home's database."""
 
-    database: Database
-    writer: Writer
+    database: Storage
+    writer: Writes
     process: Process
     now: Callable[[], int] = time.time_ns
 
@@ -90,7 +87,7 @@ class StoredSessions:
         """Open one; of its messages the last, cut where a person speaks."""
         found = await self._found(agent, caller, name)
         history = await self._end_of(found.id, found.messages, most)
-        return Conversation(id=found.id, history=history, labels=self._labels(found))
+        return Conversation(id=found.id, history=history, labels=await self._labels(found))
 
     async def begin(
         self, session: str, run: str, message: Message, labels: Labels, came: Came = NOWHERE
@@ -113,8 +110,8 @@ class StoredSessions:
         try:
             await self._write(*self._known(), *agent_runs.begin(beginning), *said)
         except SourceFailed:
-            others = self._others_in(session)
-            if self._store.get(session) is None or not others:
+            others = await self._others_in(session)
+            if await self._store.get(session) is None or not others:
                 raise
             dead = await to_thread.run_sync(gone, self.process.folder, others)
             if not others <= dead:
@@ -161,7 +158,7 @@ class StoredSessions:
         What had answered already, or has been overtaken, or took one process after the other along
         is ended instead.
         """
-        runs = AgentRunStore(self.database).under_way()
+        runs = await AgentRunStore(self.database).under_way()
         processes = {run.process for run in runs} - {self.process.id}
         dead = await to_thread.run_sync(gone, self.process.folder, processes)
         found = [await self._taken(run) for run in runs if run.process in dead]
@@ -176,16 +173,16 @@ class StoredSessions:
     def _store(self) -> SessionStore:
         return SessionStore(self.database)
 
-    def _others_in(self, session: str) -> set[str]:
+    async def _others_in(self, session: str) -> set[str]:
         """Name the other processes that have a run in the session, or had one when they ended."""
-        runs = AgentRunStore(self.database).under_way_in(session)
+        runs = await AgentRunStore(self.database).under_way_in(session)
         return {run.process for run in runs} - {self.process.id}
 
     async def _found(self, agent: str, caller: str, name: str) -> SessionSummary:
         if not name.startswith(_RESERVED):
-            found = self._store.find(agent, caller, name)
+            found = await self._store.find(agent, caller, name)
             return found or await self._new(agent, caller, name)
-        found = self._store.get(name) if _ID.match(name) else None
+        found = await self._store.get(name) if _ID.match(name) else None
         if found is None or (found.agent, found.caller) != (agent, caller):
             raise SourceFailed(
                 f"{caller} has no session {name} with {agent}.",
@@ -208,23 +205,26 @@ class StoredSessions:
         )
         await self._write(sessions.insert(new))
         # Another process may have begun one of that name a moment ago: then that is the one.
-        return self._store.find(agent, caller, name) or new
+        return await self._store.find(agent, caller, name) or new
 
     async def _end_of(self, session: str, until: int, most: int) -> Sequence[Message]:
-        """Read what an agent remembers; what is long is read in a thread."""
+        """Read what an agent remembers; what is long is read aside."""
         if not until or not most:
             return ()
         bound = _CHARACTERS_ON_THE_LOOP
-        found, whole = self._store.last(session, until, most, characters=bound)
+        found, whole = await self._store.last(session, until, most, characters=bound)
         if not whole:
-            path = self.database.path
-            found = await to_thread.run_sync(_last, path, session, until, most)
+            found, _ = await self.database.aside(
+                lambda reader: SessionStore(reader).last(session, until, most)
+            )
         return closed(trimmed(found, most))
 
-    def _labels(self, session: SessionSummary) -> Labels:
+    async def _labels(self, session: SessionSummary) -> Labels:
         """What a session carries, with what came into runs that never ended."""
-        labels = session.labels
-        for run in AgentRunStore(self.database).under_way_in(session.id):
+        runs = await AgentRunStore(self.database).under_way_in(session.id)
+        # A run that has ended since left its labels with the session: so that is read behind them.
+        labels = (await self._store.get(session.id) or session).labels
+        for run in runs:
             labels |= run.labels
         return labels
 
@@ -233,18 +233,16 @@ class StoredSessions:
         return () if process.known else (process.begin(self.writer.head.seq + 1),)
 
     async def _taken(self, run: RunUnderWay) -> Interrupted | None:
-        session = self._store.get(run.session)
-        turns = self._store.turns_of(run.session, run.id)
+        turns = await self._store.turns_of(run.session, run.id)
+        session = await self._store.get(run.session)
         if session is None or not turns:
             return None
-        waits = ApprovalStore(self.database).waits_in(run.id)
-        over, used = _why_over(run, session, turns, waits=waits), self._used(run.id)
+        waits = await ApprovalStore(self.database).waits_in(run.id)
+        over, used = _why_over(run, session, turns, waits=waits), await self._used(run.id)
         rest = _ending(run, over, used, self.now()) if over else ()
         try:
-            unit = Unit(
-                statements=(*self._known(), agent_runs.take_over(run, self.process.id), *rest)
-            )
-            await self._insist(unit)
+            taken = agent_runs.take_over(run, self.process.id, None if over else session.messages)
+            await self._insist(Unit(statements=(*self._known(), taken, *rest)))
         except Conflict:  # another process was faster
             return None
         self.process.known = True
@@ -259,14 +257,14 @@ class StoredSessions:
             labels=session.labels | run.labels,
             first=turns[0].seq,
             turns=[turn.message for turn in turns],
-            begun=AgentRunStore(self.database).begun(run.id),
+            begun=await AgentRunStore(self.database).begun(run.id),
             origin=run.origin,
             task=run.task,
             used=used,
         )
 
-    def _used(self, run: str) -> Usage:
-        return LedgerStore(self.database).of_run(run).usage
+    async def _used(self, run: str) -> Usage:
+        return (await LedgerStore(self.database).of_run(run)).usage
 
     async def _insist(self, unit: Unit) -> None:
         """Write it as soon as that can be done: at a start others may be at it, too."""
@@ -314,8 +312,3 @@ def _ending(run: RunUnderWay, why: str, used: Usage, now: int) -> tuple[Statemen
         return agent_runs.give_up(run, now, used)
     ended = Ended(answer="", ending=Ending.ANSWERED, usage=used)
     return *agent_runs.end(run.id, ended, now), sessions.carry(run.session, run.labels, now)
-
-
-def _last(path: Path, session: str, until: int, most: int) -> list[Message]:
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        return SessionStore(database).last(session, until, most)[0]

@@ -184,23 +184,23 @@ class AgentSource:
     async def _opened(self, admitted: Admitted, session: str) -> tuple[Turn, list[Message]]:
         """Open the session for what is said now; a history that came along stands for its own."""
         call, spec, around = admitted.call, self.spec, self._around
-        given = read_given(call.arguments, partial(around.blob, call))
+        given = await read_given(call.arguments, partial(around.blob, call))
         most = given.looked_at(spec.history)
         opened = await around.sessions.open(spec.place, call.caller.id, session, most=most)
-        said = [self._message(call)]
+        said = [await self._message(call)]
         if given.history is not None:
             labels = opened.labels | foreign(given.history, opened.history)
             before, said = parted(joined(given.history, opened.history), said[0], given.history)
             opened = replace(opened, history=before, labels=labels)
         return Turn(self, spec, around, admitted, opened, new_id("run"), said[:1], given), said
 
-    def _message(self, call: Call) -> Message:
+    async def _message(self, call: Call) -> Message:
         """What is said to the agent: a model reads all of it, a program gets the rest beside."""
         text, does = str(call.arguments["message"]), self.spec.does
         if not isinstance(does, Mind):
             return Message(speaker=Speaker.USER, text=text)
         blob = partial(self._around.blob, call)
-        parts = list(whole(call.arguments.get("parts", ()), blob))
+        parts = await whole(call.arguments.get("parts", ()), blob)
         images = tuple(pictures(parts)) if self._around.sees(does) else ()
         return Message(speaker=Speaker.USER, text=in_words(text, parts), images=images)
 

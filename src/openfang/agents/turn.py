@@ -99,17 +99,18 @@ class Turn:
         if isinstance(does, Mind):
             return await self._by_model(does)
         return await self.around.programs.answer(
-            self.spec, self._incoming(text), call=self.call, ask=self.ask, told=self._told
+            self.spec, await self._incoming(text), call=self.call, ask=self.ask, told=self._told
         )
 
-    def _incoming(self, text: str) -> Incoming:
+    async def _incoming(self, text: str) -> Incoming:
         call = self.admitted.call
+        sent = call.arguments.get("parts", ())
         return Incoming(
             message=text,
             session=self.opened.id,
             run=self.run,
             message_id=call.id,
-            parts=tuple(whole(call.arguments.get("parts", ()), partial(self.around.blob, call))),
+            parts=(*await whole(sent, partial(self.around.blob, call)),),
             metadata=self._metadata(),
             history=self.opened.history,
         )
@@ -186,7 +187,7 @@ class Turn:
     async def _held(self, call: Call, wish: Wish) -> Result:
         """Make a call with what its handles stand for, and keep what comes from outside."""
         handles = self.around.handles
-        arguments, carried = filled(wish.arguments, partial(handles.find, call))
+        arguments, carried = await filled(wish.arguments, partial(handles.find, call))
         if carried and not self.labels.untrusted:
             # Nobody outside had a part in what else the model wrote: its own words name targets.
             self.around.hear(call.root, self.opened.id, json.dumps(dict(wish.arguments)))
@@ -234,7 +235,7 @@ class Turn:
     async def _revealed(self, call: Call) -> Result:
         """Show what a handle stands for: from now on the run carries what it carries."""
         handle = str(call.arguments.get("handle", ""))
-        found = self.around.handles.find(call, handle)
+        found = await self.around.handles.find(call, handle)
         if found is None:
             return error_result(f"There is no result {handle[:_SHOWN]}: make the call again.")
         text, labels = found

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import anyio
 import orjson
-from anyio import to_thread
 
 from openfang.audit.chain import Checkpoint
 from openfang.audit.notary import checkpoint_body
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.config.models import Config
     from openfang.config.node import Anchor
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
     from openfang.storage.units import Head
 
 _log = logging.getLogger("openfang.audit")
@@ -64,24 +63,24 @@ class Anchoring:
         }
 
 
-def anchoring(database: Database, node: str, section: Anchor | None) -> Anchoring | None:
+async def anchoring(database: Reader, node: str, section: Anchor | None) -> Anchoring | None:
     """Look how far it has got, if checkpoints are to be anchored at all."""
     if section is None:
         return None
-    last = _last(database, section)
-    waiting, since = unanchored(database, node, last)
+    last = await _last(database, section)
+    waiting, since = await unanchored(database, node, last)
     return Anchoring(urlsplit(section.url).hostname or "", last, waiting, since)
 
 
-def audit_body(database: Database, node: str, head: Head, config: Config) -> dict[str, Any]:
+async def audit_body(database: Reader, node: str, head: Head, config: Config) -> dict[str, Any]:
     """Say of the log how long it is, what ends it, and what of it is not yet anchored."""
-    found = anchoring(database, node, config.audit.anchor)
+    found = await anchoring(database, node, config.audit.anchor)
     told = {} if found is None else {"anchor": found.as_json()}
     return {"records": head.seq, "hash": head.hash.hex(), **told}
 
 
-def _last(database: Database, section: Anchor) -> int:
-    return int(Settings(database).get(_place(section)) or 0)
+async def _last(database: Reader, section: Anchor) -> int:
+    return int(await Settings(database).get(_place(section)) or 0)
 
 
 def _place(section: Anchor) -> str:
@@ -113,7 +112,7 @@ class Anchors:
 
     async def _tried(self, section: Anchor) -> bool:
         try:
-            while points := await to_thread.run_sync(self._next, section):
+            while points := await self._next(section):
                 await self._send(section, points)
         except OpenFangError as error:
             if not self._failed:
@@ -123,10 +122,10 @@ class Anchors:
         self._failed = False
         return True
 
-    def _next(self, section: Anchor) -> list[Checkpoint]:
+    async def _next(self, section: Anchor) -> list[Checkpoint]:
         database = self.parts.database
-        after = _last(database, section)
-        found = checkpoints_after(database, self.parts.writer.node, after, _AT_ONCE)
+        after = await _last(database, section)
+        found = await checkpoints_after(database, self.parts.writer.node, after, _AT_ONCE)
         return [
             Checkpoint(node=node, seq=seq, at=at, hash=head, signer=signer, signature=signature)
             for node, seq, at, head, signer, signature in found

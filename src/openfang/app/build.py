@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
+    from openfang.storage.ports import Reader
 
     Check: TypeAlias = Callable[[Call], Deny | None]
     Checks: TypeAlias = dict[str, Check]
@@ -79,7 +80,7 @@ _SECOND = 1_000_000_000
 _READERS = 2
 
 
-def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None) -> Parts:
+async def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None) -> Parts:
     """Build everything on an existing home."""
     if not home.exists:
         raise HomeError(
@@ -89,7 +90,7 @@ def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None)
     config = load(home.path, environ)
     database = open_home(home.database(config), durable=config.audit.fsync)
     try:
-        return _build(_ground(home, config, database, clock or SystemClock()))
+        return await _build(await _ground(home, config, database, clock or SystemClock()))
     except BaseException:
         database.close()
         raise
@@ -110,14 +111,14 @@ class _Ground:
     broker: Broker
 
 
-def _ground(home: Home, config: Config, database: Database, clock: Clock) -> _Ground:
+async def _ground(home: Home, config: Config, database: Database, clock: Clock) -> _Ground:
     require_master_key(home, config)
     master = MasterKey.open(home.path, keyring=config.secrets.keyring)
     secrets = SecretStore(home.path, master)
     redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])
     writer = Writer(
         path=home.database(config),
-        node=_node(database),
+        node=await _node(database),
         digest=digest,
         durable=config.audit.fsync,
         now=clock.time_ns,
@@ -140,14 +141,14 @@ def _ground(home: Home, config: Config, database: Database, clock: Clock) -> _Gr
     )
 
 
-def _node(database: Database) -> str:
-    node = Settings(database).get("node")
+async def _node(database: Reader) -> str:
+    node = await Settings(database).get("node")
     if node is None:
         raise HomeError("The home is only half made: it has no node.", way_out="openfang init")
     return node
 
 
-def _build(ground: _Ground) -> Parts:
+async def _build(ground: _Ground) -> Parts:
     config, clock, database = ground.config, ground.clock, ground.database
 
     def current() -> Config:
@@ -158,7 +159,7 @@ def _build(ground: _Ground) -> Parts:
     timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
     pushes = _pushes(ground, current)
     means = _Means(
-        registry=_registry(ground, backlog, current),
+        registry=await _registry(ground, backlog, current),
         keys=keys,
         specs=SpecStore(database),
         approvals=_approvals(ground),
@@ -195,6 +196,7 @@ def _build(ground: _Ground) -> Parts:
         hops=_hops(ground, pipeline),
     )
     parts.approvals.outbox, parts.approvals.committed = Hook(parts).outbox, timers.wake
+    await pushes.load()
     _add_builtins(parts)
     return parts
 
@@ -222,11 +224,11 @@ class _Means:
     checks: Checks = field(default_factory=dict[str, "Check"])
 
 
-def _registry(ground: _Ground, backlog: Backlog, current: Current) -> Registry:
+async def _registry(ground: _Ground, backlog: Backlog, current: Current) -> Registry:
     return Registry(
-        names=StoredNames(ground.database, backlog),
+        names=await StoredNames.read(ground.database, backlog),
         board=Board(
-            StoredPins(ground.database, backlog),
+            await StoredPins.read(ground.database, backlog),
             ground.clock,
             lambda verdicts: backlog.add(ground.broker.unit(records_of(verdicts))),
         ),

@@ -32,7 +32,6 @@ from openfang.sources.builtin.source import BuiltinSource
 from openfang.sources.builtin.web import WebLimits, web_tools
 from openfang.storage.board import BoardStore
 from openfang.storage.files import FileLabelStore
-from openfang.storage.memory import MemoryStore
 from openfang.storage.peers import PeerStore
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def builtins_of(parts: Parts) -> BuiltinSource:
     families = (
         clock_tools(parts.clock.time_ns),
         file_tools(workspace, tools.files.max_bytes, carried),
-        memory_tools(MemoryStore(parts.database), parts.writer, memory, parts.readers),
+        memory_tools(parts.database, parts.writer, memory),
         shell_tools(workspace, shell, carried, parts.confined),
         web_tools(web),
         search_tools(_searching(parts), parts.clock.monotonic),

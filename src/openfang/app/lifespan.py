@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ async def open_app(
     home: Home, environ: Mapping[str, str], *, clock: Clock | None = None
 ) -> AsyncGenerator[Parts]:
     """Open a home for calls: end what a dead process left open, sign and pass on what happens."""
-    parts = build(home, environ, clock=clock)
+    parts = await build(home, environ, clock=clock)
     parts.backlog.serving = True
     gc.freeze()  # what is here now stays: looking through it would stop the loop for 30 ms
     try:
@@ -109,15 +109,16 @@ async def end_interrupted(parts: Parts) -> int:
     """Give every call of a vanished process its ending."""
     count = 0
     process = parts.broker.process
-    for gone in vanished(parts.database, process.folder, me=process.id):
-        count += await _end_calls_of(parts, gone)
+    async with aclosing(vanished(parts.database, process.folder, me=process.id)) as others:
+        async for gone in others:
+            count += await _end_calls_of(parts, gone)
     return count
 
 
 async def _end_calls_of(parts: Parts, gone: Vanished) -> int:
     endings = [
         _interrupted(call_id, task_id, context)
-        for call_id, task_id, context in open_calls(parts.database, gone.id, gone.low_water)
+        for call_id, task_id, context in await open_calls(parts.database, gone.id, gone.low_water)
     ]
     await parts.broker.append(endings, (ended(gone.id),))
     return len(endings)
@@ -191,18 +192,18 @@ class _Seal:
         now = self.parts.clock.time_ns()
         point = await to_thread.run_sync(_sign, self.parts, head, now)
         process = self.parts.broker.process
-        statements = [notary.statement(point), drop_expired_blobs(now), *self._old_runs(now)]
+        statements = [notary.statement(point), drop_expired_blobs(now), *await self._old_runs(now)]
         if process.known:
             statements.append(process.progress(self.parts.broker.low_water))
         await self.parts.broker.append((), tuple(statements))
         self.signed = head.seq
 
-    def _old_runs(self, now: int) -> tuple[Statement, ...]:
+    async def _old_runs(self, now: int) -> tuple[Statement, ...]:
         """Forget those that nobody goes on with; to find them is to look at all, once a day."""
         if now < self.looked + DAY_NS:
             return ()
         self.looked = now
-        needed = [run.id for run in AgentRunStore(self.parts.database).under_way()]
+        needed = [run.id for run in await AgentRunStore(self.parts.database).under_way()]
         return drop_old_runs(now - RUNS_KEPT_NS, needed), drop_left(now - DAY_NS)
 
     async def close(self) -> None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from anyio import to_thread
-
 from openfang.app.a2a.desk import Desk
 from openfang.app.a2a.people import (
     check_enabled,
@@ -41,11 +39,10 @@ from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.storage.log import batch, rows, search
+from openfang.storage.log import Place, batch, search
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
@@ -59,6 +56,7 @@ if TYPE_CHECKING:
     from openfang.core.tools import Risk, Tool
     from openfang.core.usage import Report, UsageQuery
     from openfang.storage.log import LogRow
+    from openfang.storage.ports import Reader
 
 T = TypeVar("T")
 _OF_AGENTS = ("agent:", "openfang_agent_")
@@ -128,13 +126,13 @@ class Local(Managing, Scheduling, Installing):
 
     async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""
-        found = self.kept(uri)
+        found = await self.kept(uri)
         return found[0] if found else None
 
-    def kept(self, uri: str) -> tuple[bytes, Labels] | None:
+    async def kept(self, uri: str) -> tuple[bytes, Labels] | None:
         """Find a result that was cut, and what it carries."""
         blob = uri.removeprefix(URI_PREFIX)
-        return self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
+        return await self.parts.blobs.get(blob, self.caller.id, self.parts.clock.time_ns())
 
     async def questions(self, wanted: QuestionFilter = OPEN) -> QuestionPage:
         """List what waits for a person, newest first: everybody's for who watches the node."""
@@ -142,11 +140,11 @@ class Local(Managing, Scheduling, Installing):
             if wanted.caller not in {"", self.caller.id}:
                 return QuestionPage(questions=(), total=0)
             wanted = replace(wanted, caller=self.caller.id)
-        return self.parts.approvals.store.page(wanted, self.parts.clock.time_ns())
+        return await self.parts.approvals.store.page(wanted, self.parts.clock.time_ns())
 
     async def question(self, question_id: str) -> Question:
         """Find one question; another caller's does not exist."""
-        question = self.parts.approvals.store.get(question_id)
+        question = await self.parts.approvals.store.get(question_id)
         if question is None or not self._concerns(question):
             raise NotFound(f"No question {question_id}.", way_out="openfang approvals list --all")
         return question
@@ -172,7 +170,7 @@ class Local(Managing, Scheduling, Installing):
 
     async def sessions(self, *, agent: str = "", after: str = "", limit: int = 50) -> SessionPage:
         """List conversations with agents, newest first: one's own, or all for who watches."""
-        return self._conversations.page(agent=agent, after=after, limit=limit)
+        return await self._conversations.page(agent=agent, after=after, limit=limit)
 
     async def session(self, session_id: str) -> tuple[SessionSummary, Sequence[SessionTurn]]:
         """Read one whole conversation; another caller's does not exist."""
@@ -180,7 +178,7 @@ class Local(Managing, Scheduling, Installing):
 
     async def export_session(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
         """Write one out, however long it is: as lines of JSON (`jsonl`) or Markdown (`md`)."""
-        return self._conversations.export(session_id, form)
+        return await self._conversations.export(session_id, form)
 
     async def delete_session(self, session_id: str) -> SessionSummary:
         """Delete one and all that was said in it."""
@@ -224,7 +222,7 @@ class Local(Managing, Scheduling, Installing):
     async def task(self, task_id: str) -> tuple[Task, Sequence[tuple[int, int, TaskState]]]:
         """Read one and the states it went through: number, time, state. Another's is not there."""
         task = await self._desk.get(task_id)
-        return task, self.parts.tasks.states(task.id)
+        return task, await self.parts.tasks.states(task.id)
 
     def watch_task(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell one as it is, then all that happens to it, until it has ended."""
@@ -256,14 +254,13 @@ class Local(Managing, Scheduling, Installing):
 
     async def search(self, wanted: Search) -> list[AuditEvent]:
         """Find the newest entries that match, oldest first."""
-        return await self._read(_found, self.parts.database.path, wanted)
+        await require(self.parts, self.caller, Role.AUDITOR)
+        return await self.parts.database.aside(lambda reader: _found(reader, wanted))
 
     async def after(self, seq: int) -> AsyncIterator[AuditEvent]:
         """Read every entry after this one, in order."""
-        found = rows(self.parts.database.path, after=seq)
-        while chunk := await self._read(_some, found):
-            for event in chunk:
-                yield event
+        async for row in self._rows(seq):
+            yield AuditEvent.of(row)
 
     async def sql(self, text: str) -> list[Table]:
         """Run queries that only read: of each the columns' names and the first rows."""
@@ -276,42 +273,42 @@ class Local(Managing, Scheduling, Installing):
         from openfang.audit.export import row_body  # noqa: PLC0415 - as above
 
         now = self.parts.clock.time_ns()
-        lines, found = await self._read(opened, self.parts, after, now)
-        for line in lines:
+        await require(self.parts, self.caller, Role.AUDITOR)
+        begun = await opened(self.parts, after, now)
+        for line in begun.lines:
             yield line
-        while chunk := await self._read(batch, found):
-            for row in chunk:
+        async for row in self._rows(after):
+            if begun.covers(row):
                 yield row_body(row)
+
+    async def _rows(self, after: int) -> AsyncIterator[LogRow]:
+        """Read on in the log, some at once and aside: it may be long."""
+        place = Place(after)
+        while True:
+            await require(self.parts, self.caller, Role.AUDITOR)
+            found = await self.parts.database.aside(partial(batch, behind=place))
+            if not found:
+                return
+            for row in found:
+                yield row
+            place = Place(found[-1][1], found[-1][0])
 
     async def prove(self, seq: int, digest: str) -> Proof:
         """Say whether the log has this record with this hash: that is no secret to who knows it."""
         from openfang.app.verify import prove  # noqa: PLC0415 - it needs the signing library
 
-        return await self._aside(prove, self.parts, seq, digest)
+        return await prove(self.parts, seq, digest)
 
     async def verify(self) -> Verification:
         """Check the whole log against its hashes and its signed checkpoints."""
         from openfang.app.verify import verify  # noqa: PLC0415 - it needs the signing library
 
-        return await self._read(verify, self.parts)
-
-    async def _read(self, look: Callable[..., T], *arguments: object) -> T:
-        """Look at the log in a thread: it may be long, and a query may be slow."""
         await require(self.parts, self.caller, Role.AUDITOR)
-        return await self._aside(look, *arguments)
-
-    async def _aside(self, look: Callable[..., T], *arguments: object) -> T:
-        return await to_thread.run_sync(
-            partial(look, *arguments), abandon_on_cancel=True, limiter=self.parts.readers
-        )
+        return await verify(self.parts)
 
 
-def _found(path: Path, wanted: Search) -> list[AuditEvent]:
-    return [AuditEvent.of(row) for row in search(path, wanted)]
-
-
-def _some(found: Iterator[LogRow]) -> list[AuditEvent]:
-    return [AuditEvent.of(row) for row in batch(found)]
+async def _found(reader: Reader, wanted: Search) -> list[AuditEvent]:
+    return [AuditEvent.of(row) for row in await search(reader, wanted)]
 
 
 @asynccontextmanager

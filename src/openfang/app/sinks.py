@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from anyio import to_thread
 from openfang.app.plugins import load_plugin
 from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
-from openfang.storage.log import batch, rows
+from openfang.storage.log import Place, batch
 from openfang.storage.state import Settings, put_setting
 from openfang.storage.units import Unit
 
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
     from openfang.config.models import Config
     from openfang.core.ports import AuditSink
-    from openfang.storage.database import Database
-    from openfang.storage.writer import Writer
+    from openfang.storage.ports import Reader, Storage, Writes
 
 _log = logging.getLogger("openfang.audit")
 _POLL_SECONDS = 0.25
@@ -82,8 +82,8 @@ def configured_sinks(config: Config) -> dict[str, AuditSink]:
 class Sinks:
     """The sinks by name, and how far each has read."""
 
-    database: Database
-    writer: Writer
+    database: Storage
+    writer: Writes
     lock: Path
     sinks: dict[str, AuditSink]
 
@@ -124,18 +124,21 @@ class Sinks:
             await self._tried()
 
     async def _feed(self, name: str, sink: AuditSink) -> None:
-        while batch := await to_thread.run_sync(self._next, name):
-            for event in batch:
+        while found := await self._next(name):
+            for event in found:
                 if not await _handled(name, sink, event):
                     return
                 await self.writer.write(Unit(statements=(_moved(name, event.audit_id),)))
 
-    def _next(self, name: str) -> Sequence[AuditEvent]:
-        after = int(Settings(self.database).get(f"sink:{name}") or 0)
+    async def _next(self, name: str) -> Sequence[AuditEvent]:
+        after = int(await Settings(self.database).get(f"sink:{name}") or 0)
         if after >= self.writer.head.seq:
             return []
-        found = rows(self.database.path, after=after, node=self.writer.node)
-        return [AuditEvent.of(row) for row in batch(found)]
+        return await self.database.aside(partial(_events, after=after, node=self.writer.node))
+
+
+async def _events(reader: Reader, after: int, node: str) -> list[AuditEvent]:
+    return [AuditEvent.of(row) for row in await batch(reader, Place(after), node=node)]
 
 
 def _moved(name: str, seq: int) -> tuple[str, Sequence[Any]]:

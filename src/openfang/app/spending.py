@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing, suppress
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
-from anyio import to_thread
 
 from openfang.core.calls import Role
 from openfang.core.errors import Conflict, OpenFangError
-from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.ledger import LedgerStore, fold
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Coroutine
 
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
@@ -60,12 +56,6 @@ async def fold_calls(parts: Parts) -> None:
             await parts.writer.write(Unit(statements=fold(first, last, calls)))
 
 
-async def _looked(parts: Parts, look: Callable[[LedgerStore], T]) -> T:
-    """Look in a thread: there may be much to add up."""
-    work = partial(_on_its_own, parts.database.path, look)
-    return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=parts.readers)
-
-
-def _on_its_own(path: Path, look: Callable[[LedgerStore], T]) -> T:
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        return look(LedgerStore(database))
+async def _looked(parts: Parts, look: Callable[[LedgerStore], Coroutine[Any, Any, T]]) -> T:
+    """Look aside: there may be much to add up."""
+    return await parts.database.aside(lambda reader: look(LedgerStore(reader)))

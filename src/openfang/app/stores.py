@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import orjson
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
     from openfang.storage.units import Line, Written
     from openfang.storage.writer import Writer
 
@@ -117,14 +117,19 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class StoredNames:
-    """Wire names as they were first given."""
+    """Wire names as they were first given, and as they were read at the start."""
 
-    database: Database
+    known: Mapping[str, str]
     backlog: Backlog
 
-    def load(self) -> Mapping[str, str]:
+    @classmethod
+    async def read(cls, database: Reader, backlog: Backlog) -> Self:
         """Read all of them."""
-        return dict(self.database.read_now("SELECT tool, wire_name FROM names"))
+        return cls(dict(await database.read("SELECT tool, wire_name FROM names")), backlog)
+
+    def load(self) -> Mapping[str, str]:
+        """Give all of them."""
+        return self.known
 
     def save(self, new: Mapping[str, str]) -> None:
         """Keep these, in this order."""
@@ -133,15 +138,20 @@ class StoredNames:
 
 @dataclass(frozen=True, slots=True)
 class StoredPins:
-    """Definitions as they were first seen, or last accepted."""
+    """Definitions as they were first seen, or last accepted, as they were read at the start."""
 
-    database: Database
+    known: Mapping[str, Pin]
     backlog: Backlog
 
-    def load(self) -> Mapping[str, Pin]:
+    @classmethod
+    async def read(cls, database: Reader, backlog: Backlog) -> Self:
         """Read all of them."""
         sql = "SELECT tool, digest, definition, first_seen, accepted, findings FROM pins"
-        return {row[0]: _pin(row) for row in self.database.read_now(sql)}
+        return cls({row[0]: _pin(row) for row in await database.read(sql)}, backlog)
+
+    def load(self) -> Mapping[str, Pin]:
+        """Give all of them."""
+        return self.known
 
     def save(self, pins: Sequence[Pin]) -> None:
         """Keep these in place of what was there."""

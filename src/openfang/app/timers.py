@@ -112,7 +112,7 @@ class Timers:
     async def _begin_of(self, kind: str, group: TaskGroup) -> float:
         now, lost = self.clock.time_ns(), set[str]()
         while free := AT_ONCE - sum(timer.kind == kind for timer in self._running.values()):
-            first = self.store.soonest(kind, free + 1, self._besides(lost))
+            first = await self.store.soonest(kind, free + 1, self._besides(lost))
             due = [timer for timer in first if timer.due <= now][:free]
             if not due:
                 return _pause(first, now)

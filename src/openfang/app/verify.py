@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import chain as joined
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from anyio import to_thread
 
 from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.export import ExportHead, Span, head_body, point_body
@@ -14,24 +18,31 @@ from openfang.storage.log import checkpoints, places, record, rows
 from openfang.storage.units import GENESIS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from openfang.app.parts import Parts
     from openfang.storage.log import LogRow
+    from openfang.storage.ports import Reader
 
 _END: Final = 2**62
 
 
-def verify(parts: Parts) -> Verification:
-    """Read the whole log. Takes a while; run it in a thread."""
-    stored, outside = _kept_inside(parts), _kept_outside(parts)
+async def verify(parts: Parts) -> Verification:
+    """Read the whole log. Takes a while: it is looked at aside."""
+    outside = await to_thread.run_sync(_kept_outside, parts)
+    return await parts.database.aside(lambda reader: _verified(reader, parts, outside))
+
+
+async def _verified(reader: Reader, parts: Parts, outside: list[Checkpoint]) -> Verification:
+    stored = await _kept_inside(reader)
     public_key = parts.master.signing_key().public_key()
     formed, malformed = sorted_out(joined(stored, outside))
     points, forged = genuine(formed, public_key)
     verifier = Verifier(points)
-    for row in rows(parts.database.path):
-        verifier.read(_row(row))
+    async with aclosing(rows(reader)) as found:
+        async for row in found:
+            verifier.read(_row(row))
     findings = [*malformed, *forged, *verifier.finish()]
     if points and not outside:
         findings.append(_no_second_place(points[-1]))
@@ -46,23 +57,31 @@ def verify(parts: Parts) -> Verification:
     )
 
 
-def prove(parts: Parts, seq: int, digest: str) -> Proof:
+async def prove(parts: Parts, seq: int, digest: str) -> Proof:
     """Look for the record of a receipt, and follow the chain to the next checkpoint that is signed.
 
-    A few records are read, not the whole log; still, run it in a thread.
+    A few records are read, not the whole log; still, aside.
     """
-    found = record(parts.database.path, seq, bytes.fromhex(digest))
+    outside = await to_thread.run_sync(_kept_outside, parts)
+    return await parts.database.aside(lambda reader: _proven(reader, parts, outside, seq, digest))
+
+
+async def _proven(
+    reader: Reader, parts: Parts, outside: list[Checkpoint], seq: int, digest: str
+) -> Proof:
+    found = await record(reader, seq, bytes.fromhex(digest))
     if found is None:
         return Proof(proven=False, signed=None, text=f"The log has no record {seq} with this hash.")
-    node = found[0]
-    points = [point for point in _points(parts) if point.node == node and point.seq >= seq]
+    node, kept = found[0], await _points(reader, parts, outside)
+    points = [point for point in kept if point.node == node and point.seq >= seq]
     covering = min(points, key=lambda point: point.seq, default=None)
-    before = places(parts.database.path, seq - 1).get(node, GENESIS)
+    before = (await places(reader, seq - 1)).get(node, GENESIS)
     verifier = Verifier([] if covering is None else [covering], {node: before})
-    for row in rows(parts.database.path, after=seq - 1, node=node):
-        if row[1] > (seq if covering is None else covering.seq):
-            break
-        verifier.read(_row(row))
+    async with aclosing(rows(reader, after=seq - 1, node=node)) as following:
+        async for row in following:
+            if row[1] > (seq if covering is None else covering.seq):
+                break
+            verifier.read(_row(row))
     return _proof(seq, covering, verifier.finish())
 
 
@@ -77,33 +96,50 @@ def _proof(seq: int, covering: Checkpoint | None, findings: list[Finding]) -> Pr
     return Proof(proven=True, signed=signed, text=text)
 
 
-def opened(parts: Parts, after: int, at: int) -> tuple[list[Mapping[str, Any]], Iterator[LogRow]]:
-    """Begin an export of all records behind a number: its first lines, and the records."""
-    points = [point for point in _points(parts) if point.seq > after]
-    path = parts.database.path
-    starts = places(path, after) if after else {}
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that was begun: its first lines, and up to which record of each node it goes."""
+
+    lines: Sequence[Mapping[str, Any]]
+    ends: Mapping[str, int]
+
+    def covers(self, row: LogRow) -> bool:
+        """Whether a record was there when it was begun."""
+        return row[1] <= self.ends.get(row[0], 0)
+
+
+async def opened(parts: Parts, after: int, at: int) -> Export:
+    """Begin an export of all records behind a number."""
+    outside = await to_thread.run_sync(_kept_outside, parts)
+    return await parts.database.aside(lambda reader: _opened(reader, parts, outside, after, at))
+
+
+async def _opened(
+    reader: Reader, parts: Parts, outside: list[Checkpoint], after: int, at: int
+) -> Export:
+    points = [point for point in await _points(reader, parts, outside) if point.seq > after]
+    starts = await places(reader, after) if after else {}
     spans = tuple(
         Span(node=node, start=starts.get(node, GENESIS), end=end)
-        for node, end in places(path, _END).items()
+        for node, end in (await places(reader, _END)).items()
         if end.seq > after
     )
     head = ExportHead(at=at, spans=spans).signed(parts.master.signing_key())
     ends = {span.node: span.end.seq for span in spans}
-    found = (row for row in rows(path, after=after) if row[1] <= ends.get(row[0], 0))
-    return [head_body(head), *map(point_body, points)], found
+    return Export([head_body(head), *map(point_body, points)], ends)
 
 
-def _points(parts: Parts) -> list[Checkpoint]:
+async def _points(reader: Reader, parts: Parts, outside: list[Checkpoint]) -> list[Checkpoint]:
     """The checkpoints of both places, each once, as far as they are any."""
-    formed, _ = sorted_out(joined(_kept_inside(parts), _kept_outside(parts)))
+    formed, _ = sorted_out(joined(await _kept_inside(reader), outside))
     kept, _ = genuine(formed, parts.master.signing_key().public_key())
     return sorted(set(kept), key=lambda point: (point.node, point.seq, point.at))
 
 
-def _kept_inside(parts: Parts) -> list[Checkpoint]:
+async def _kept_inside(reader: Reader) -> list[Checkpoint]:
     return [
         Checkpoint(node=row[0], seq=row[1], at=row[2], hash=row[3], signer=row[4], signature=row[5])
-        for row in checkpoints(parts.database)
+        for row in await checkpoints(reader)
     ]
 
 

@@ -26,7 +26,7 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
     tool = pipeline.catalog.find(call.caller, call.tool)
     canonical = check_arguments(call.arguments)
     now = pipeline.clock.monotonic()
-    labels = pipeline.entered(call, tool, canonical)
+    labels = await pipeline.entered(call, tool, canonical)
     arguments = _step("arguments", lambda: pipeline.validator(tool).check(call.arguments))
     # No gate is ever asked about arguments that the tool does not take.
     known = call if arguments.verdict == "allow" else replace(call, arguments={})
@@ -38,7 +38,7 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
         *decided.verdicts,
         pipeline.flow.verdict(call, tool, labels),
     ]
-    verdicts.append(_approval(pipeline, call, tool, canonical, verdicts))
+    verdicts.append(await _approval(pipeline, call, tool, canonical, verdicts))
     return Explanation(
         tool=tool, outcome=_overall(verdicts), verdicts=tuple(verdicts), labels=labels.names
     )
@@ -52,14 +52,14 @@ def _step(name: str, check: Callable[[], None]) -> Verdict:
     return Verdict(name, "allow")
 
 
-def _approval(
+async def _approval(
     pipeline: Pipeline, call: Call, tool: Tool, canonical: bytes, verdicts: Sequence[Verdict]
 ) -> Verdict:
     asked = [verdict for verdict in verdicts if verdict.verdict == "ask"]
     if not asked:
         return Verdict("approval", "allow")
     subject = subject_of(call, tool, canonical, call.labels)
-    return _answered(pipeline.approvals.find(subject, rule_of(asked)))
+    return _answered(await pipeline.approvals.find(subject, rule_of(asked)))
 
 
 def _answered(question: Question | None) -> Verdict:

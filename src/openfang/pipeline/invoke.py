@@ -133,7 +133,7 @@ class Pipeline:
         trail.canonical = check_arguments(call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
-        trail.held = self.runs.held(call)
+        trail.held = await self.runs.held(call)
         trail.labels = self.flow.carried(call, tool, trail.canonical, trail.held)
         engine, labels = self.engine, trail.labels
         trail.decided = (
@@ -161,7 +161,7 @@ class Pipeline:
             subject = subject_of(call, tool, trail.canonical, trail.labels)
             question = await self.approvals.answered(subject, (*known.values(),), verdicts)
             tool = self._found_again(trail, tool)
-            trail.labels = self.entered(call, tool, trail.canonical)
+            trail.labels = await self.entered(call, tool, trail.canonical)
             trail.decided = await self.engine.decide_all(tool, call, trail.labels)
             flow = self.flow.verdict(call, tool, trail.labels)
             again = {one.code: one for one in refused_or_asked(trail.decided, flow)}
@@ -177,9 +177,9 @@ class Pipeline:
         self.validator(found).check(trail.call.arguments, size=len(trail.canonical))
         return found
 
-    def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
+    async def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
-        return self.flow.carried(call, tool, canonical, self.runs.held(call))
+        return self.flow.carried(call, tool, canonical, await self.runs.held(call))
 
     def _admitted(self, tool: Tool, call: Call, labels: Labels) -> Admitted:
         return Admitted(

@@ -25,12 +25,12 @@ class RunLabels:
     now: Callable[[], int]
     _aged: set[str] = field(init=False, default_factory=set[str])
 
-    def held(self, call: Call) -> Labels:
+    async def held(self, call: Call) -> Labels:
         """Return what the call's run has seen so far."""
         run = call.run_id
         if run is None:
             return Labels.NONE
-        labels, noted = self.store.kept(run)
+        labels, noted = await self.store.kept(run)
         if labels and noted <= self.now() - DAY_NS:
             self._aged.add(run)
         return labels

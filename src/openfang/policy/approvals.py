@@ -104,17 +104,18 @@ class Approvals:
     outbox: Callable[[Question], Sequence[Statement]] = _no_outbox
     committed: Callable[[], None] = _nothing
     waits: Waits = field(init=False)
+    _asking: anyio.Lock = field(init=False, default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     def __post_init__(self) -> None:
         self.waits = Waits(self.store, self.now)
 
-    def find(self, subject: Subject, rule: str) -> Question | None:
+    async def find(self, subject: Subject, rule: str) -> Question | None:
         """Find an answer, or an open question, that covers this call. Changes nothing.
 
         What an agent was allowed for one who asked it is not allowed for another.
         """
         call, codes = subject.call, set(rule.split("+"))
-        found = self.store.covering(
+        found = await self.store.covering(
             call.caller.id, subject.tool.id, subject.arguments_hash, call.run_id or "", self.now()
         )
         own = (one for one in found if one.root in {"", call.root})
@@ -125,10 +126,10 @@ class Approvals:
     ) -> Question:
         """Return an approval of this call, or raise: denied, or parked."""
         rule = rule_of(asked)
-        question = self.find(subject, rule)
+        question = await self.find(subject, rule)
         if question is None or question.state is Answer.PENDING:
             with self.waits.place(subject.call):
-                question = question or await self._ask(subject, rule, asked, verdicts)
+                question = question or await self._asked(subject, rule, asked, verdicts)
                 question = await self._wait(question, subject.call, verdicts)
         if question.state is not Answer.APPROVED:
             raise _denied(question)
@@ -138,6 +139,18 @@ class Approvals:
         """Whether whoever asked may not answer."""
         return wants_four_eyes(self.terms.four_eyes, question.tool)
 
+    async def _asked(
+        self,
+        subject: Subject,
+        rule: str,
+        asked: Sequence[Verdict],
+        verdicts: Sequence[Verdict],
+    ) -> Question:
+        """Ask, in turn: of two that come side by side with the same, the second finds the first."""
+        async with self._asking:
+            question = await self.find(subject, rule)
+            return question or await self._ask(subject, rule, asked, verdicts)
+
     async def _ask(
         self,
         subject: Subject,
@@ -146,7 +159,7 @@ class Approvals:
         verdicts: Sequence[Verdict],
     ) -> Question:
         call, now, most = subject.call, self.now(), self.terms.most
-        if self.store.count_pending(now, call.caller.id) >= most:
+        if await self.store.count_pending(now, call.caller.id) >= most:
             raise GuardTripped(
                 f"{call.caller.id} has {most} questions open.",
                 rule="too_many_questions",
@@ -177,9 +190,9 @@ class Approvals:
     async def _wait(self, question: Question, call: Call, verdicts: Sequence[Verdict]) -> Question:
         """Wait as long as the edge can; holds no slot, and no deadline runs."""
         with _held(call), self.waits.of(question.id) as answered:
-            if self.store.state(question.id) is Answer.PENDING:
+            if await self.store.state(question.id) is Answer.PENDING:
                 await self._until(answered, question, call)
-        known = self.store.get(question.id) or question
+        known = await self.store.get(question.id) or question
         if known.state is Answer.PENDING and known.expires_at <= self.now():
             known = await self._expired(known) or known
         if known.state is not Answer.PENDING:
@@ -254,7 +267,7 @@ class Approvals:
         scope: Scope = Scope.ONCE,
     ) -> Question:
         """Take a person's answer. A rule that was approved may be denied later: that revokes it."""
-        question = self.store.get(question_id)
+        question = await self.store.get(question_id)
         if question is None:
             raise NotFound(f"No question {question_id}.", way_out="openfang approvals list")
         _check_open(question, approve=approve, now=self.now())
@@ -291,12 +304,12 @@ class Approvals:
 
     async def expire(self, now: int) -> int:
         """Deny, on record, what nobody answered in time; returns when to look again."""
-        overdue = self.store.overdue(now, _AT_ONCE)
+        overdue = await self.store.overdue(now, _AT_ONCE)
         for question in overdue:
             await self._expired(question)
         if len(overdue) == _AT_ONCE:
             return now
-        following = self.store.next_expiry()
+        following = await self.store.next_expiry()
         return min(now + _LOOK_AGAIN_NS, now + _LOOK_AGAIN_NS if following is None else following)
 
     async def _expired(self, question: Question) -> Question | None:

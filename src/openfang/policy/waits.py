@@ -95,13 +95,13 @@ class Waits:
         while True:
             await self._some.wait()
             await anyio.sleep(_LOOK_SECONDS)
-            self._look()
+            await self._look()
             if not self._of:
                 self._some = anyio.Event()
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         try:
-            for question_id in self.store.answered_since(self.now() - _LOOK_BACK_NS):
+            for question_id in await self.store.answered_since(self.now() - _LOOK_BACK_NS):
                 self.tell(question_id)
         except HomeError as error:  # it is looked at again
             _log.warning("What others answered cannot be seen: %s", error.message)

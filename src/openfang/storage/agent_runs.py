@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from openfang.core.agents import Usage, Wish
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 _COLUMNS: Final = "id, session, agent, caller, labels, process, taken, origin, task"
@@ -45,17 +45,17 @@ class RunUnderWay:
 class AgentRunStore:
     """Reads runs; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def under_way(self) -> list[RunUnderWay]:
+    async def under_way(self) -> list[RunUnderWay]:
         """List all runs without an ending, oldest first."""
-        return self._select("state = 'running' ORDER BY started_at, id", ())
+        return await self._select("state = 'running' ORDER BY started_at, id", ())
 
-    def under_way_in(self, session: str) -> list[RunUnderWay]:
+    async def under_way_in(self, session: str) -> list[RunUnderWay]:
         """List those of one session."""
-        return self._select("session = ? AND state = 'running'", (session,))
+        return await self._select("session = ? AND state = 'running'", (session,))
 
-    def _select(self, where: str, parameters: Sequence[Any]) -> list[RunUnderWay]:
+    async def _select(self, where: str, parameters: Sequence[Any]) -> list[RunUnderWay]:
         sql = f"SELECT {_COLUMNS} FROM agent_runs WHERE {where}"  # noqa: S608 - constants
         return [
             RunUnderWay(
@@ -63,32 +63,32 @@ class AgentRunStore:
                 session=row[1],
                 agent=row[2],
                 caller=row[3],
-                labels=Labels(row[4]) | RunStore(self.database).labels(row[0]),
+                labels=Labels(row[4]) | await RunStore(self.database).labels(row[0]),
                 process=row[5],
                 taken=row[6],
                 origin=row[7],
                 task=row[8],
             )
-            for row in self.database.read_now(sql, parameters)
+            for row in await self.database.read(sql, parameters)
         ]
 
-    def ended_for(self, task: str) -> tuple[str, str, Ending] | None:
+    async def ended_for(self, task: str) -> tuple[str, str, Ending] | None:
         """Find the last run that worked on a task and ended: its session, its id and how."""
         sql = (
             "SELECT session, id, ending FROM agent_runs "
             "WHERE task = ? AND task <> '' AND state = 'ended' ORDER BY ended_at DESC LIMIT 1"
         )
-        rows = self.database.read_now(sql, (task,))
+        rows = await self.database.read(sql, (task,))
         return (rows[0][0], rows[0][1], Ending(rows[0][2])) if rows else None
 
-    def any_for(self, task: str) -> bool:
+    async def any_for(self, task: str) -> bool:
         """Whether a run has worked on a task."""
         sql = "SELECT 1 FROM agent_runs WHERE task = ? AND task <> '' LIMIT 1"
-        return bool(self.database.read_now(sql, (task,)))
+        return bool(await self.database.read(sql, (task,)))
 
-    def begun(self, run: str) -> frozenset[str]:
+    async def begun(self, run: str) -> frozenset[str]:
         """Name the calls of a run that were about to be made and have no result yet."""
-        rows = self.database.read_now("SELECT wish FROM begun WHERE run = ?", (run,))
+        rows = await self.database.read("SELECT wish FROM begun WHERE run = ?", (run,))
         return frozenset(row[0] for row in rows)
 
 
@@ -164,13 +164,20 @@ def drop_left(before: int) -> Statement:
     return sql, (before,)
 
 
-def take_over(run: RunUnderWay, process: str) -> Statement:
-    """Take a run over. If somebody else was faster the column turns NULL, and the unit fails."""
+def take_over(run: RunUnderWay, process: str, messages: int | None = None) -> Statement:
+    """Take a run over. If somebody else was faster the column turns NULL, and the unit fails.
+
+    So it does if the session has other than so many `messages` by now: it went on without the run.
+    """
+    still, known = "process = ? AND state = 'running'", tuple[Any, ...]()
+    if messages is not None:
+        still += " AND (SELECT messages FROM sessions WHERE id = agent_runs.session) = ?"
+        known = (messages,)
     sql = (
-        "UPDATE agent_runs SET taken = taken + 1, "
-        "process = CASE WHEN process = ? AND state = 'running' THEN ? END WHERE id = ?"
+        "UPDATE agent_runs SET taken = taken + 1, "  # noqa: S608 - constants
+        f"process = CASE WHEN {still} THEN ? END WHERE id = ?"
     )
-    return sql, (run.process, process, run.id)
+    return sql, (run.process, *known, process, run.id)
 
 
 def give_up(run: RunUnderWay, now: int, used: Usage) -> tuple[Statement, ...]:

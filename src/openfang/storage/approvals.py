@@ -14,7 +14,7 @@ from openfang.storage.timers import Timer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 _COLUMNS: Final = (
     "id, caller, tool, arguments_hash, run, rule, reason, arguments, state, scope, "
@@ -35,14 +35,14 @@ _EXPIRED: Final = "expired"
 class ApprovalStore:
     """Reads questions; the statements below change them, inside a unit with their record."""
 
-    database: Database
+    database: Reader
 
-    def get(self, question_id: str) -> Question | None:
+    async def get(self, question_id: str) -> Question | None:
         """Find one question."""
-        rows = self._select("id = ?", (question_id,))
+        rows = await self._select("id = ?", (question_id,))
         return rows[0] if rows else None
 
-    def covering(
+    async def covering(
         self, caller: str, tool: str, arguments_hash: str, run: str, now: int
     ) -> list[Question]:
         """Find what this caller was asked about such a call and is not spent, newest first.
@@ -56,66 +56,66 @@ class ApprovalStore:
         )
         where = f"id IN ({each}) AND state <> 'spent' AND expires_at > ?"
         it = (caller, tool)
-        return self._select(where, (*it, *it, arguments_hash, *it, run, now), _MOST_COVERING)
+        return await self._select(where, (*it, *it, arguments_hash, *it, run, now), _MOST_COVERING)
 
-    def state(self, question_id: str) -> Answer | None:
+    async def state(self, question_id: str) -> Answer | None:
         """Look how it stands with a question, and at nothing else of it."""
-        rows = self.database.read_now("SELECT state FROM approvals WHERE id = ?", (question_id,))
+        rows = await self.database.read("SELECT state FROM approvals WHERE id = ?", (question_id,))
         return Answer(rows[0][0]) if rows else None
 
-    def answered_since(self, at: int) -> list[str]:
+    async def answered_since(self, at: int) -> list[str]:
         """Name those that were answered since then, by whichever process."""
         sql = "SELECT id FROM approvals WHERE answered_at >= ?"
-        return [row[0] for row in self.database.read_now(sql, (at,))]
+        return [row[0] for row in await self.database.read(sql, (at,))]
 
-    def count_pending(self, now: int, caller: str | None = None) -> int:
+    async def count_pending(self, now: int, caller: str | None = None) -> int:
         """Count the questions that wait for a person: everybody's, or one caller's."""
         where, parameters = _of(caller, _WAITS, now)
-        return self._count(where, parameters)
+        return await self._count(where, parameters)
 
-    def pending(self, now: int, caller: str | None = None) -> list[Question]:
+    async def pending(self, now: int, caller: str | None = None) -> list[Question]:
         """List the newest questions that wait for a person: everybody's, or one caller's."""
-        return self._select(*_of(caller, _WAITS, now))
+        return await self._select(*_of(caller, _WAITS, now))
 
-    def all(self, caller: str | None = None) -> list[Question]:
+    async def all(self, caller: str | None = None) -> list[Question]:
         """List the newest questions of any state: everybody's, or one caller's."""
-        return self._select(*_of(caller, "1 = 1"))
+        return await self._select(*_of(caller, "1 = 1"))
 
-    def page(self, wanted: QuestionFilter, now: int) -> QuestionPage:
+    async def page(self, wanted: QuestionFilter, now: int) -> QuestionPage:
         """List those that are wanted, newest first, and count all of them."""
         where, parameters = _wanted(wanted, now)
-        total = self._count(where, parameters)
+        total = await self._count(where, parameters)
         if wanted.after:
             where, parameters = f"{where} AND id < ?", (*parameters, wanted.after)
-        found = self._select(where, parameters, min(wanted.limit, _MOST_LISTED) + 1)
+        found = await self._select(where, parameters, min(wanted.limit, _MOST_LISTED) + 1)
         shown = found[: wanted.limit]
         more = len(found) > len(shown)
         return QuestionPage(questions=shown, total=total, next=shown[-1].id if more else "")
 
-    def overdue(self, now: int, limit: int) -> list[Question]:
+    async def overdue(self, now: int, limit: int) -> list[Question]:
         """List those that nobody answered in time, the oldest first."""
         sql = f"SELECT {_COLUMNS} FROM approvals WHERE {_OVERDUE} ORDER BY expires_at LIMIT {limit}"  # noqa: S608 - constants
-        return [_question(row) for row in self.database.read_now(sql, (now,))]
+        return [_question(row) for row in await self.database.read(sql, (now,))]
 
-    def next_expiry(self) -> int | None:
+    async def next_expiry(self) -> int | None:
         """Say when the next one is over, if any waits."""
         sql = "SELECT MIN(expires_at) FROM approvals WHERE state = 'pending'"
-        return self.database.read_now(sql)[0][0]
+        return (await self.database.read(sql))[0][0]
 
-    def waits_in(self, run: str) -> bool:
+    async def waits_in(self, run: str) -> bool:
         """Whether a run waits for a person."""
         sql = "SELECT 1 FROM approvals WHERE run = ? AND state = 'pending' LIMIT 1"
-        return bool(self.database.read_now(sql, (run,)))
+        return bool(await self.database.read(sql, (run,)))
 
-    def _count(self, where: str, parameters: Sequence[Any]) -> int:
+    async def _count(self, where: str, parameters: Sequence[Any]) -> int:
         sql = f"SELECT COUNT(*) FROM approvals WHERE {where}"  # noqa: S608 - constants
-        return int(self.database.read_now(sql, parameters)[0][0])
+        return int((await self.database.read(sql, parameters))[0][0])
 
-    def _select(
+    async def _select(
         self, where: str, parameters: Sequence[Any], limit: int = _MOST_LISTED
     ) -> list[Question]:
         sql = f"SELECT {_COLUMNS} FROM approvals WHERE {where} ORDER BY id DESC LIMIT {limit}"  # noqa: S608 - constants
-        return [_question(row) for row in self.database.read_now(sql, parameters)]
+        return [_question(row) for row in await self.database.read(sql, parameters)]
 
 
 def _of(caller: str | None, where: str, *parameters: object) -> tuple[str, Sequence[Any]]:

@@ -15,7 +15,7 @@ from openfang.core.labels import Labels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 MOST_OPEN: Final = 1_000
@@ -87,21 +87,23 @@ _TAKEN: Final = "status = 'in_progress', owner = ?, claimed_until = ?, changed_b
 class BoardStore:
     """Reads boards; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def find(self, viewer: Viewer, task: str) -> Posting | None:
+    async def find(self, viewer: Viewer, task: str) -> Posting | None:
         """Read one that this viewer may see."""
         sql = f"SELECT {_COLUMNS} FROM board WHERE id = ? AND {_SEEN}"  # noqa: S608 - constants
-        rows = self.database.read_now(sql, (task, *_seen(viewer)))
+        rows = await self.database.read(sql, (task, *_seen(viewer)))
         return _posting(rows[0]) if rows else None
 
-    def changed(self, space: str, call: str) -> Posting | None:
+    async def changed(self, space: str, call: str) -> Posting | None:
         """Read the one that a call changed; none if it changed none."""
         sql = f"SELECT {_COLUMNS} FROM board WHERE space = ? AND changed_by = ?"  # noqa: S608 - constants
-        rows = self.database.read_now(sql, (space, call))
+        rows = await self.database.read(sql, (space, call))
         return _posting(rows[0]) if rows else None
 
-    def page(self, viewer: Viewer, status: Status | None, limit: int) -> tuple[list[Posting], int]:
+    async def page(
+        self, viewer: Viewer, status: Status | None, limit: int
+    ) -> tuple[list[Posting], int]:
         """List those that this viewer may see, the newest first, and count all of them."""
         where, values = _SEEN, _seen(viewer)
         if status is not None:
@@ -112,8 +114,8 @@ class BoardStore:
             f"SELECT {_COLUMNS} FROM board WHERE id IN "  # noqa: S608 - constants
             f"(SELECT id FROM board WHERE {where} {newest} LIMIT ?) {newest}"
         )
-        found = [_posting(row) for row in self.database.read_now(sql, (*values, limit))]
-        ((total,),) = self.database.read_now(f"SELECT COUNT(*) FROM board WHERE {where}", values)  # noqa: S608 - constants
+        found = [_posting(row) for row in await self.database.read(sql, (*values, limit))]
+        ((total,),) = await self.database.read(f"SELECT COUNT(*) FROM board WHERE {where}", values)  # noqa: S608 - constants
         return found, total
 
 

@@ -6,7 +6,6 @@ The log has no index but its numbers. Ids of calls begin with their time, and so
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.events import (
@@ -16,15 +15,14 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
-from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.recent import CALLER, FROM_LOG, readable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from openfang.core.watching import CallFilter
     from openfang.storage.log import LogRow
+    from openfang.storage.ports import Reader
 
 WINDOW: Final = 10_000
 _OF_ONE: Final = 20_000
@@ -54,38 +52,37 @@ _OF_VERDICT: Final = {
 }
 
 
-def call_records(
-    path: Path, wanted: CallFilter, caller: str | None
+async def call_records(
+    reader: Reader, wanted: CallFilter, caller: str | None
 ) -> tuple[list[dict[str, Any]], int]:
     """Read the records of the newest calls that match, and say before which one older ones stand.
 
     Only calls of this caller, if one is named.
     """
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        last = wanted.before or _last(database) + 1
-        conditions, parameters = _conditions(wanted, caller)
-        narrow = len(conditions) > 1
-        first = max(1, last - (WINDOW if narrow else wanted.limit * _RECORDS_EACH))
-        ids = _ids(database, conditions, parameters, (first, last), wanted.limit + 1)
-        full = len(ids) > wanted.limit
-        kept = ids[: wanted.limit]
-        sql = (
-            f"{FROM_LOG} AND call_id IN (SELECT value FROM json_each(?)) "  # noqa: S608 - constants
-            "AND event IN (SELECT value FROM json_each(?)) ORDER BY seq"
-        )
-        names = json.dumps([name for name, _ in kept])
-        # A call may have more records than those that were found by: also behind them.
-        found = database.read_now(
-            sql,
-            (first - _RECORDS_EACH * 10, last + WINDOW, names, json.dumps(_KINDS)),
-            most=_MOST_CHARACTERS,
-        )
+    last = wanted.before or await _last(reader) + 1
+    conditions, parameters = _conditions(wanted, caller)
+    narrow = len(conditions) > 1
+    first = max(1, last - (WINDOW if narrow else wanted.limit * _RECORDS_EACH))
+    ids = await _ids(reader, conditions, parameters, (first, last), wanted.limit + 1)
+    full = len(ids) > wanted.limit
+    kept = ids[: wanted.limit]
+    sql = (
+        f"{FROM_LOG} AND call_id IN (SELECT value FROM json_each(?)) "  # noqa: S608 - constants
+        "AND event IN (SELECT value FROM json_each(?)) ORDER BY seq"
+    )
+    names = json.dumps([name for name, _ in kept])
+    # A call may have more records than those that were found by: also behind them.
+    found = await reader.read(
+        sql,
+        (first - _RECORDS_EACH * 10, last + WINDOW, names, json.dumps(_KINDS)),
+        most=_MOST_CHARACTERS,
+    )
     older = kept[-1][1] if full else (first if first > 1 else 0)
     return shown(found), older
 
 
-def _ids(
-    database: Database,
+async def _ids(
+    reader: Reader,
     conditions: Sequence[str],
     parameters: Sequence[object],
     window: tuple[int, int],
@@ -96,7 +93,7 @@ def _ids(
         f"SELECT call_id, MAX(seq) AS newest FROM audit WHERE seq >= ? AND seq < ? AND {where} "  # noqa: S608 - marks only
         "GROUP BY call_id ORDER BY newest DESC LIMIT ?"
     )
-    return database.read_now(sql, (*window, *parameters, limit))  # type: ignore[return-value]
+    return await reader.read(sql, (*window, *parameters, limit))  # type: ignore[return-value]
 
 
 def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list[object]]:
@@ -120,44 +117,38 @@ def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list
     return conditions, parameters
 
 
-def records_after(path: Path, after: int, limit: int) -> list[dict[str, Any]]:
+async def records_after(reader: Reader, after: int, limit: int) -> list[dict[str, Any]]:
     """Read what was written of calls behind a record, in order."""
     sql = f"{FROM_LOG} AND call_id <> '' ORDER BY seq"
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read_now(sql, (after, after + limit), most=_MOST_CHARACTERS)
+    found = await reader.read(sql, (after, after + limit), most=_MOST_CHARACTERS)
     return shown(found)
 
 
-def newest_record(path: Path) -> int:
+async def newest_record(reader: Reader) -> int:
     """The number of the newest record."""
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        return _last(database)
+    return await _last(reader)
 
 
-def records_of(path: Path, call_id: str) -> list[LogRow]:
+async def records_of(reader: Reader, call_id: str) -> list[LogRow]:
     """Read all records of one call, as far as they stand near its beginning."""
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id = ? ORDER BY seq"  # noqa: S608 - constants
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        first = _first_since(database, _time_of(call_id) - _EARLIER)
-        found = database.read_now(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
-        if not found:  # the clock may have been set since
-            first = _last(database) - _OF_ONE
-            found = database.read_now(
-                sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS
-            )
-        return found  # type: ignore[return-value]
+    first = await _first_since(reader, _time_of(call_id) - _EARLIER)
+    found = await reader.read(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
+    if not found:  # the clock may have been set since
+        first = await _last(reader) - _OF_ONE
+        found = await reader.read(sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS)
+    return found  # type: ignore[return-value]
 
 
-def chain_records(path: Path, trace: str, near: tuple[int, int]) -> list[LogRow]:
+async def chain_records(reader: Reader, trace: str, near: tuple[int, int]) -> list[LogRow]:
     """Read what was written of the calls of one chain, around some records of it."""
     sql = (
         f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id <> '' "  # noqa: S608 - constants
         "AND instr(context, ?) ORDER BY seq"
     )
     first, last = near
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        window = (first - _CHAIN, max(first, last) + _CHAIN, trace)
-        return database.read_now(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
+    window = (first - _CHAIN, max(first, last) + _CHAIN, trace)
+    return await reader.read(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
 
 
 def _time_of(call_id: str) -> int:
@@ -169,16 +160,16 @@ def _time_of(call_id: str) -> int:
         return 0
 
 
-def _last(database: Database) -> int:
-    return database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
+async def _last(reader: Reader) -> int:
+    return (await reader.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0]
 
 
-def _first_since(database: Database, at: int) -> int:
+async def _first_since(reader: Reader, at: int) -> int:
     """Find the first record that is not older, by halving."""
-    low, high = 1, _last(database) + 1
+    low, high = 1, await _last(reader) + 1
     while low < high:
         middle = (low + high) // 2
-        found = database.read_now(
+        found = await reader.read(
             "SELECT at FROM audit WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
         )
         if found and found[0][0] < at:

@@ -10,7 +10,7 @@ from openfang.core.labels import Labels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 
@@ -19,19 +19,19 @@ Statement = tuple[str, "Sequence[Any]"]
 class FileLabelStore:
     """Reads them; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def of(self, place: str, path: str) -> Labels:
+    async def of(self, place: str, path: str) -> Labels:
         """What one file carries."""
         sql = "SELECT labels FROM file_labels WHERE place = ? AND path = ?"
-        rows = self.database.read_now(sql, (place, path))
+        rows = await self.database.read(sql, (place, path))
         return Labels(rows[0][0]) if rows else Labels.NONE
 
-    def of_all(self, place: str) -> Labels:
+    async def of_all(self, place: str) -> Labels:
         """What the files of a workspace carry together."""
         found = Labels.NONE
         sql = "SELECT DISTINCT labels FROM file_labels WHERE place = ?"
-        for (labels,) in self.database.read_now(sql, (place,)):
+        for (labels,) in await self.database.read(sql, (place,)):
             found |= labels
         return found
 

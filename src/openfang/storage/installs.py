@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from openfang.core.installs import InstallKind
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement: TypeAlias = "tuple[str, Sequence[Any]]"
 
@@ -53,16 +53,16 @@ _KEEP: Final = (
 class InstallStore:
     """Reads what is installed."""
 
-    database: Database
+    database: Reader
 
-    def all(self, kind: InstallKind | None = None) -> list[Install]:
+    async def all(self, kind: InstallKind | None = None) -> list[Install]:
         """List what is there, by id."""
-        rows = self.database.read_now(f"{_READ} ORDER BY id")
+        rows = await self.database.read(f"{_READ} ORDER BY id")
         return [one for one in map(_install, rows) if kind in {None, one.kind}]
 
-    def get(self, id_: str) -> Install | None:
+    async def get(self, id_: str) -> Install | None:
         """Find one."""
-        rows = self.database.read_now(f"{_READ} WHERE id = ?", (id_,))
+        rows = await self.database.read(f"{_READ} WHERE id = ?", (id_,))
         return _install(rows[0]) if rows else None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from openfang.core.budgets import Account
     from openfang.core.usage import Entry, UsageQuery
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 MINUTE_NS: Final = 60_000_000_000
@@ -83,49 +83,51 @@ def _spending(amounts: Sequence[Any]) -> Spending:
 class LedgerStore:
     """Adds up what is written in the ledger."""
 
-    database: Database
+    database: Reader
 
-    def of_run(self, run: str) -> Spending:
+    async def of_run(self, run: str) -> Spending:
         """Everything that one run used up so far."""
-        return self._sum("ledger WHERE run = ?", (run,))
+        return await self._sum("ledger WHERE run = ?", (run,))
 
-    def minutes(self, account: Account, first: int) -> list[tuple[int, int, float]]:
+    async def minutes(self, account: Account, first: int) -> list[tuple[int, int, float]]:
         """Tokens and money by the minute from the first on, oldest first."""
         sql = (
             "SELECT minute, SUM(input_tokens + output_tokens), SUM(cost_usd) FROM ledger "  # noqa: S608 - constants
             f"WHERE {_WHERE[account.whose]} AND minute >= ? GROUP BY minute ORDER BY minute"
         )
-        return self.database.read_now(sql, (account.name, first))  # type: ignore[return-value]
+        return await self.database.read(sql, (account.name, first))  # type: ignore[return-value]
 
-    def days(self, account: Account, first: int, last: int) -> Spending:
+    async def days(self, account: Account, first: int, last: int) -> Spending:
         """Everything on these days together."""
         where = f"{_WHERE[account.whose]} AND day BETWEEN ? AND ?"
-        return self._sum(f"ledger_days WHERE {where}", (account.name, first, last))
+        return await self._sum(f"ledger_days WHERE {where}", (account.name, first, last))
 
-    def _sum(self, rest: str, parameters: Sequence[Any]) -> Spending:
-        return _spending(self.database.read_now(f"SELECT {_SUMS} FROM {rest}", parameters)[0])  # noqa: S608 - constants
+    async def _sum(self, rest: str, parameters: Sequence[Any]) -> Spending:
+        return _spending((await self.database.read(f"SELECT {_SUMS} FROM {rest}", parameters))[0])  # noqa: S608 - constants
 
-    def report(self, wanted: UsageQuery, caller: str | None, now: int) -> Report:
+    async def report(self, wanted: UsageQuery, caller: str | None, now: int) -> Report:
         """Add up as is wanted; with `caller` only what was used up for them. Nothing is changed."""
         first = first_day(wanted.since, now)
         rest, parameters = _selected(wanted, caller, first)
         group, order = _GROUPED[wanted.by]
         sql = f"SELECT {group}, {_SUMS} FROM {rest} GROUP BY {group} ORDER BY {order} LIMIT ?"  # noqa: S608 - constants
-        found = self.database.read_now(sql, (*parameters, MOST_ROWS + 1))
+        found = await self.database.read(sql, (*parameters, MOST_ROWS + 1))
         rows = [(_named(wanted.by, row[0]), _spending(row[1:])) for row in found[:MOST_ROWS]]
         more = len(found) > MOST_ROWS
-        total = self._sum(rest, parameters) if more else sum((one for _, one in rows), NOTHING)
+        total = (
+            await self._sum(rest, parameters) if more else sum((one for _, one in rows), NOTHING)
+        )
         return Report(by=wanted.by, since=day_name(first), rows=rows, total=total, more=more)
 
-    def unfolded(self) -> tuple[int, int, list[tuple[int, str, int]]]:
+    async def unfolded(self) -> tuple[int, int, list[tuple[int, str, int]]]:
         """Count calls that no agent made and that are in the log alone: day, caller, how many.
 
         It is counted from one number of the log to the other; both come first.
         """
-        first = int(Settings(self.database).get(_FOLDED) or 0)
-        head = int(self.database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0])
+        first = int(await Settings(self.database).get(_FOLDED) or 0)
+        head = int((await self.database.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0])
         last = min(head, first + _AT_ONCE)
-        found = self.database.read_now(_COUNTED, (first, last))
+        found = await self.database.read(_COUNTED, (first, last))
         return first, last, found  # type: ignore[return-value]
 
 

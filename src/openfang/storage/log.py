@@ -2,49 +2,72 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
-from openfang.storage.database import BUSY_SECONDS, Database, explained, up_to
+from openfang.storage.database import looked
 from openfang.storage.units import Head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from openfang.core.log import Search
+    from openfang.storage.ports import Reader
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _QUERY_BYTES = 20_000_000
 _BATCH = 500
 _BATCH_BYTES = 1_000_000
+_LAST: Final = "\U0010ffff"
+"""Behind the name of every node."""
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
-def rows(path: Path, *, after: int = 0, node: str | None = None) -> Iterator[LogRow]:
+async def rows(
+    reader: Reader, *, after: int = 0, node: str | None = None
+) -> AsyncGenerator[LogRow]:
     """Read the log in order, without holding it all."""
-    where = "seq > ?" if node is None else "node = ? AND seq > ?"
-    parameters: tuple[Any, ...] = (after,) if node is None else (node, after)
-    with closing(Database(path, patience=BUSY_SECONDS)) as database, explained(path):
-        sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq"  # noqa: S608 - constants
-        yield from database.connection.execute(sql, parameters)
+    place = Place(after)
+    while found := await batch(reader, place, node=node):
+        for row in found:
+            yield row
+        place = Place(found[-1][1], found[-1][0])
 
 
-def batch(found: Iterator[LogRow]) -> list[LogRow]:
-    """Take the next records: so many at once, or fewer if they are long."""
-    return list(up_to(islice(found, _BATCH), _BATCH_BYTES))
+class Place(NamedTuple):
+    """Where somebody has got in the log: behind this record, or behind all of this number."""
+
+    seq: int
+    node: str = _LAST
 
 
-def search(path: Path, wanted: Search) -> list[LogRow]:
-    """Find the newest matching records, oldest first, on a connection of its own."""
+async def batch(reader: Reader, behind: Place, *, node: str | None = None) -> list[LogRow]:
+    """Read the next records: so many at once, or fewer if they are long."""
+    # Two nodes may number records alike: the log is in the order of both.
+    where, parameters = "seq >= ? AND (seq > ? OR node > ?)", (behind.seq, *behind)
+    if node is not None:
+        where, parameters = "node = ? AND seq > ?", (node, behind.seq)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq, node LIMIT {_BATCH}"  # noqa: S608 - constants
+    return await reader.read(sql, parameters, most=_BATCH_BYTES)  # type: ignore[return-value]
+
+
+def all_rows(path: Path) -> list[LogRow]:
+    """Read all of the log of a database file. Blocks."""
+
+    async def read(reader: Reader) -> list[LogRow]:
+        return [row async for row in rows(reader)]
+
+    return looked(path, read)
+
+
+async def search(reader: Reader, wanted: Search) -> list[LogRow]:
+    """Find the newest matching records, oldest first."""
     conditions, parameters = _conditions(wanted)
     where = " AND ".join(conditions)
     sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - marks only
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read_now(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
+    found = await reader.read(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
     if sum(len(row[7]) for row in found) > _QUERY_BYTES:
         raise Rejected(
             f"The records have more than {_QUERY_BYTES} bytes.",
@@ -55,23 +78,21 @@ def search(path: Path, wanted: Search) -> list[LogRow]:
     return found[::-1]  # type: ignore[return-value]
 
 
-def record(path: Path, seq: int, digest: bytes) -> LogRow | None:
+async def record(reader: Reader, seq: int, digest: bytes) -> LogRow | None:
     """Find the record with this number and this hash."""
     sql = f"SELECT {_COLUMNS} FROM audit WHERE seq = ? AND hash = ?"  # noqa: S608 - constants
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read_now(sql, (seq, digest))
+    found = await reader.read(sql, (seq, digest))
     return found[0] if found else None  # type: ignore[return-value]
 
 
-def places(path: Path, seq: int) -> dict[str, Head]:
+async def places(reader: Reader, seq: int) -> dict[str, Head]:
     """Say where the chain of each node stood at this record."""
     sql = (
         "SELECT audit.node, audit.seq, audit.hash FROM audit JOIN "
         "(SELECT node, MAX(seq) AS last FROM audit WHERE seq <= ? GROUP BY node) AS ends "
         "ON audit.node = ends.node AND audit.seq = ends.last ORDER BY audit.node"
     )
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = database.read_now(sql, (seq,))
+    found = await reader.read(sql, (seq,))
     # SQLite stores anything anywhere: what is no hash is none.
     return {
         node: Head(last, digest if isinstance(digest, bytes) else b"")
@@ -79,9 +100,9 @@ def places(path: Path, seq: int) -> dict[str, Head]:
     }
 
 
-def last_number(database: Database) -> int:
+async def last_number(reader: Reader) -> int:
     """The number of the newest record."""
-    return database.read_now("SELECT COALESCE(MAX(seq), 0) FROM audit")[0][0]
+    return (await reader.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0]
 
 
 def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
@@ -104,7 +125,7 @@ def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
     return conditions, parameters
 
 
-def open_calls(database: Database, process: str, low_water: int) -> list[tuple[str, str, str]]:
+async def open_calls(reader: Reader, process: str, low_water: int) -> list[tuple[str, str, str]]:
     """Find calls that a process started and nobody ended: call id, task id, context."""
     sql = """
         SELECT call_id, task_id, context FROM audit AS started
@@ -115,34 +136,34 @@ def open_calls(database: Database, process: str, low_water: int) -> list[tuple[s
               AND ended.event = ? AND ended.call_id = started.call_id)
     """
     started = (low_water, TOOL_INVOCATION_START, process, TOOL_INVOCATION_END)
-    return database.read_now(sql, started)  # type: ignore[return-value]
+    return await reader.read(sql, started)  # type: ignore[return-value]
 
 
-def last_checkpoint(database: Database, node: str) -> int | None:
+async def last_checkpoint(reader: Reader, node: str) -> int | None:
     """When the newest checkpoint of a node was signed, in nanoseconds since the epoch."""
     sql = "SELECT at FROM checkpoints WHERE node = ? ORDER BY seq DESC LIMIT 1"
-    found = database.read_now(sql, (node,))
+    found = await reader.read(sql, (node,))
     return found[0][0] if found else None
 
 
-def checkpoints_after(
-    database: Database, node: str, seq: int, limit: int
+async def checkpoints_after(
+    reader: Reader, node: str, seq: int, limit: int
 ) -> list[tuple[str, int, int, bytes, str, bytes]]:
     """Read the checkpoints of a node behind a record, oldest first."""
     sql = (
         "SELECT node, seq, at, hash, signer, signature FROM checkpoints "
         "WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?"
     )
-    return database.read_now(sql, (node, seq, limit))  # type: ignore[return-value]
+    return await reader.read(sql, (node, seq, limit))  # type: ignore[return-value]
 
 
-def unanchored(database: Database, node: str, seq: int) -> tuple[int, int | None]:
+async def unanchored(reader: Reader, node: str, seq: int) -> tuple[int, int | None]:
     """How many checkpoints of a node are behind a record, and when the oldest was signed."""
     sql = "SELECT COUNT(*), MIN(at) FROM checkpoints WHERE node = ? AND seq > ?"
-    return database.read_now(sql, (node, seq))[0]  # type: ignore[return-value]
+    return (await reader.read(sql, (node, seq)))[0]  # type: ignore[return-value]
 
 
-def checkpoints(database: Database) -> list[tuple[str, int, int, bytes, str, bytes]]:
+async def checkpoints(reader: Reader) -> list[tuple[str, int, int, bytes, str, bytes]]:
     """Read the signed checkpoints that the database itself keeps."""
     sql = "SELECT node, seq, at, hash, signer, signature FROM checkpoints ORDER BY node, seq"
-    return database.read_now(sql)  # type: ignore[return-value]
+    return await reader.read(sql)  # type: ignore[return-value]

@@ -7,22 +7,20 @@ and what others remember changes neither what is found nor its order.
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from openfang.core.labels import Labels
 from openfang.core.memory import UNKNOWN, Memory, Origin
-from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.words import indexed, snippet, text_of, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
-T = TypeVar("T")
+    from openfang.storage.ports import Reader
+
 Statement = tuple[str, "Sequence[Any]"]
 _MOST_WORDS: Final = 32
 _MOST_RANKED: Final = 1000
@@ -53,20 +51,21 @@ class Sought:
 class MemoryStore:
     """Reads memories; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
+    async def recall(self, space: str, name: str) -> tuple[str, Labels] | None:
         """Read a value as JSON text."""
         sql = "SELECT value, labels FROM memory WHERE space = ? AND name = ?"
-        rows = self.database.read_now(sql, (space, name))
+        rows = await self.database.read(sql, (space, name))
         return (rows[0][0], Labels(rows[0][1])) if rows else None
 
-    def get(self, space: str, name: str) -> Memory | None:
+    async def get(self, space: str, name: str) -> Memory | None:
         """Read one, whole."""
-        rows = self.database.read_now(f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}", (space, name))  # noqa: S608 - constants
+        sql = f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}"  # noqa: S608 - constants
+        rows = await self.database.read(sql, (space, name))
         return _memory(rows[0]) if rows else None
 
-    def page(
+    async def page(
         self, space: str, granted: tuple[str, ...], *, before: int, limit: int
     ) -> list[Memory]:
         """List the newest of a space that are older than a number, long ones by a piece."""
@@ -75,24 +74,25 @@ class MemoryStore:
             f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND id < ? AND {covered} "  # noqa: S608 - constants
             "ORDER BY id DESC LIMIT ?"
         )
-        rows = self.database.read_now(sql, (space, before, *globs, limit))
+        rows = await self.database.read(sql, (space, before, *globs, limit))
         return [_memory(row, frozenset()) for row in rows]
 
-    def search(self, sought: Sought) -> list[Memory]:
+    async def search(self, sought: Sought) -> list[Memory]:
         """Find those that hold any of the words: those that hold rare ones first."""
         words = tuple(dict.fromkeys(words_of(sought.query)))[:_MOST_WORDS]
         found: list[tuple[Any, ...]] = []
         before = ""
-        for terms in self._groups(sought.space, words):
+        for terms in await self._groups(sought.space, words):
             missing = sought.limit - len(found)
             if missing:
-                found += self._ranked(f"({terms}) {before}", sought, missing)
+                found += await self._ranked(f"({terms}) {before}", sought, missing)
                 before = f"{before} NOT ({terms})"
         return [_memory(row, frozenset(words)) for row in found]
 
-    def _groups(self, space: str, words: Iterable[str]) -> list[str]:
+    async def _groups(self, space: str, words: Iterable[str]) -> list[str]:
         """Put words together, the rarest first, as long as all who hold them can be ranked."""
-        counted = sorted(found for word in words if (found := self._counted(space, word))[0])
+        known = [await self._counted(space, word) for word in words]
+        counted = sorted(one for one in known if one[0])
         groups, room = list[list[str]](), 0
         for count, term in counted:
             if count > room:
@@ -102,22 +102,22 @@ class MemoryStore:
             room -= count
         return [" OR ".join(group) for group in groups[:_MOST_GROUPS]]
 
-    def _counted(self, space: str, word: str) -> tuple[int, str]:
+    async def _counted(self, space: str, word: str) -> tuple[int, str]:
         """Count who holds a word; one that nobody holds stands for those that begin with it."""
         term = f'"{_scope(space)}{word}"'
-        count = self._count(term)
+        count = await self._count(term)
         if count or len(word) < _SHORTEST_STEM:
             return count, term
-        return self._count(f"{term}*"), f"{term}*"
+        return await self._count(f"{term}*"), f"{term}*"
 
-    def _count(self, term: str) -> int:
+    async def _count(self, term: str) -> int:
         sql = (
             "SELECT COUNT(*) FROM "
             "(SELECT 1 FROM memory_words WHERE memory_words MATCH ? LIMIT ?) AS held"
         )
-        return self.database.read_now(sql, (term, _MOST_RANKED + 1))[0][0]
+        return (await self.database.read(sql, (term, _MOST_RANKED + 1)))[0][0]
 
-    def _ranked(self, expression: str, sought: Sought, limit: int) -> list[tuple[Any, ...]]:
+    async def _ranked(self, expression: str, sought: Sought, limit: int) -> list[tuple[Any, ...]]:
         """Rank the newest that match: what the caller may not find is not among them."""
         within, globs = _within(sought.granted)
         sql = (
@@ -126,7 +126,7 @@ class MemoryStore:
             "ORDER BY memory_words.rowid DESC LIMIT ?) AS ranked "
             "JOIN memory ON memory.id = ranked.id ORDER BY ranked.rank, ranked.id DESC LIMIT ?"
         )
-        return self.database.read_now(sql, (expression, *globs, _MOST_RANKED, limit))
+        return await self.database.read(sql, (expression, *globs, _MOST_RANKED, limit))
 
 
 def _within(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -144,12 +144,6 @@ def _covered(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         return "TRUE", ()
     patterns = tuple(glob.replace("[!", "[^") for glob in granted)
     return f"({' OR '.join(['memory.name GLOB ?'] * len(patterns)) or 'FALSE'})", patterns
-
-
-def looked(path: Path, look: Callable[[MemoryStore], T]) -> T:
-    """Look on a connection of one's own. Blocks: it is for a thread."""
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        return look(MemoryStore(database))
 
 
 def remember(

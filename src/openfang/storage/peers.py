@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 MOST_TASKS: Final = 10_000
@@ -42,26 +42,26 @@ class BegunTask:
 class PeerStore:
     """Reads them; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def all(self) -> dict[str, KeptPeer]:
+    async def all(self) -> dict[str, KeptPeer]:
         """Read every one, by name."""
-        rows = self.database.read_now("SELECT name, url, card, seen_at FROM peers ORDER BY name")
+        rows = await self.database.read("SELECT name, url, card, seen_at FROM peers ORDER BY name")
         return {
             row[0]: KeptPeer(name=row[0], url=row[1], card=orjson.loads(row[2]), seen_at=row[3])
             for row in rows
         }
 
-    def owner(self, peer: str, task: str) -> str | None:
+    async def owner(self, peer: str, task: str) -> str | None:
         """Say for whom a task was begun."""
         sql = "SELECT caller FROM peer_tasks WHERE peer = ? AND task = ?"
-        rows = self.database.read_now(sql, (peer, task))
+        rows = await self.database.read(sql, (peer, task))
         return rows[0][0] if rows else None
 
-    def speaks_in(self, peer: str, caller: str, context: str) -> bool:
+    async def speaks_in(self, peer: str, caller: str, context: str) -> bool:
         """Whether a conversation at a peer is this caller's."""
         sql = "SELECT 1 FROM peer_tasks WHERE peer = ? AND context = ? AND caller = ? LIMIT 1"
-        return bool(self.database.read_now(sql, (peer, context, caller)))
+        return bool(await self.database.read(sql, (peer, context, caller)))
 
 
 def keep(peer: KeptPeer) -> Statement:

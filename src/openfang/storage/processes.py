@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from openfang.core.ids import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 
 @dataclass(slots=True)
@@ -93,21 +93,33 @@ def _held(file: Path) -> bool:
     return False
 
 
-def vanished(database: Database, folder: Path, *, me: str) -> Iterator[Vanished]:
+def _forget(file: Path) -> None:
+    file.unlink(missing_ok=True)
+
+
+def _taken(file: Path) -> int | None:
+    """Take the lock of a process, if that holds it no longer."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+async def vanished(reader: Reader, folder: Path, *, me: str) -> AsyncGenerator[Vanished]:
     """Yield each process that is gone, holding its lock meanwhile so that one of us cleans up."""
     sql = "SELECT id, low_water FROM processes WHERE ended_at IS NULL AND id <> ?"
-    for process, low_water in database.read_now(sql, (me,)):
+    for process, low_water in await reader.read(sql, (me,)):
         file = folder / f"{process}.lock"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
+        lock = _taken(file)
+        if lock is None:
             continue
         try:
-            if database.read_now(f"{sql} AND id = ?", (me, process)):
+            if await reader.read(f"{sql} AND id = ?", (me, process)):
                 yield Vanished(process, low_water)
-            file.unlink(missing_ok=True)
+            _forget(file)
         finally:
             os.close(lock)

@@ -18,7 +18,7 @@ from openfang.storage.timers import NEVER, Timer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 KIND: Final = "push"
@@ -47,28 +47,28 @@ class Told:
 class PushStore:
     """Reads and seals; each row is bound to its task and its id (AES-256-GCM)."""
 
-    database: Database
+    database: Reader
     key: bytes
 
-    def get(self, task: str, push: str) -> Push | None:
+    async def get(self, task: str, push: str) -> Push | None:
         """Find one."""
-        rows = self.database.read_now(
+        rows = await self.database.read(
             "SELECT id, body FROM pushes WHERE task = ? AND id = ?", (task, push)
         )
         return self._open(task, *rows[0]) if rows else None
 
-    def of(self, task: str) -> list[Push]:
+    async def of(self, task: str) -> list[Push]:
         """List those of a task, oldest first."""
         sql = "SELECT id, body FROM pushes WHERE task = ? ORDER BY created_at, id"
-        return [self._open(task, *row) for row in self.database.read_now(sql, (task,))]
+        return [self._open(task, *row) for row in await self.database.read(sql, (task,))]
 
-    def of_unfinished(self) -> list[Told]:
+    async def of_unfinished(self) -> list[Told]:
         """Name all of tasks to which something may still happen."""
         sql = (
             "SELECT task, pushes.id, caller, pushes.body "
             "FROM pushes JOIN tasks ON tasks.id = task WHERE final = 0"
         )
-        return [self._told(*row) for row in self.database.read_now(sql)]
+        return [self._told(*row) for row in await self.database.read(sql)]
 
     def _told(self, task: str, push: str, caller: str, sealed: bytes) -> Told:
         try:

@@ -7,16 +7,15 @@ other callers never leaves it.
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfang.core.events import AuditEvent
-from openfang.storage.database import BUSY_SECONDS, Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
     from typing import Any
+
+    from openfang.storage.ports import Reader
 
 _OF_PAYLOAD = (
     "outcome",
@@ -45,22 +44,19 @@ class Recent(NamedTuple):
     end: int
 
 
-def recent(
-    path: Path, after: int, limit: int, *, caller: str | None = None, kinds: Iterable[str] = ()
+async def recent(
+    reader: Reader, after: int, limit: int, *, caller: str | None = None, kinds: Iterable[str] = ()
 ) -> Recent:
     """Read on in the log: so many records, fewer if they are long.
 
     Where a caller is named only that one's, and beside them events of these kinds.
-
-    On a connection of its own: whoever waits for this one holds up nobody else.
     """
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        end = database.read_now(_END, (after, limit))[0][0]
-        if end is None:
-            return Recent((), after)
-        whose = () if caller is None else (caller, json.dumps([*kinds]))
-        sql = _SHOWN if caller is None else _SHOWN_TO_ONE
-        found = database.read_now(sql, (after, end, *whose), most=_MOST_CHARACTERS)
+    end = (await reader.read(_END, (after, limit)))[0][0]
+    if end is None:
+        return Recent((), after)
+    whose = () if caller is None else (caller, json.dumps([*kinds]))
+    sql = _SHOWN if caller is None else _SHOWN_TO_ONE
+    found = await reader.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
         end = found[-1][1]
     return Recent(shown(found), end)

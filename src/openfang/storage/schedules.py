@@ -14,7 +14,7 @@ from openfang.storage.timers import Timer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 KIND: Final = "schedule"
@@ -33,46 +33,46 @@ _LONGEST_REASON: Final = 500
 class ScheduleStore:
     """Reads schedules; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def get(self, schedule_id: str) -> Schedule | None:
+    async def get(self, schedule_id: str) -> Schedule | None:
         """Find one."""
-        found = self._select("id = ?", (schedule_id,))
+        found = await self._select("id = ?", (schedule_id,))
         return found[0] if found else None
 
-    def all(self) -> list[Schedule]:
+    async def all(self) -> list[Schedule]:
         """List everybody's, oldest first."""
-        return self._select("1 = 1", ())
+        return await self._select("1 = 1", ())
 
-    def of(self, caller: str) -> list[Schedule]:
+    async def of(self, caller: str) -> list[Schedule]:
         """List those of one owner, and those made on their behalf."""
-        return self._select("owner = ? OR root = ?", (caller, caller))
+        return await self._select("owner = ? OR root = ?", (caller, caller))
 
-    def of_manifests(self) -> list[Schedule]:
+    async def of_manifests(self) -> list[Schedule]:
         """List those that manifests ask for."""
-        return [one for one in self.all() if one.of_manifest]
+        return [one for one in await self.all() if one.of_manifest]
 
-    def of_task(self, task: str) -> Schedule | None:
+    async def of_task(self, task: str) -> Schedule | None:
         """Find the one whose last run this task is."""
-        found = self._select("last_task = ? AND last_task <> ''", (task,))
+        found = await self._select("last_task = ? AND last_task <> ''", (task,))
         return found[0] if found else None
 
-    def ahead_of(self, moment: int) -> list[Schedule]:
+    async def ahead_of(self, moment: int) -> list[Schedule]:
         """List those that run, and that were made or seen to later than this."""
         seen = "state = 'active' AND (created_at > ? OR last_at > ? OR skipped_at > ?)"
-        return self._select(seen, (moment,) * 3)
+        return await self._select(seen, (moment,) * 3)
 
-    def counts(self, root: str) -> tuple[int, int]:
+    async def counts(self, root: str) -> tuple[int, int]:
         """Count those that have not ended: those on behalf of one, and all."""
         sql = (
             "SELECT COALESCE(SUM(CASE WHEN root = ? THEN 1 ELSE 0 END), 0), COUNT(*) "
             "FROM schedules WHERE state <> 'ended'"
         )
-        return self.database.read_now(sql, (root,))[0][:2]
+        return (await self.database.read(sql, (root,)))[0][:2]
 
-    def _select(self, where: str, parameters: Sequence[Any]) -> list[Schedule]:
+    async def _select(self, where: str, parameters: Sequence[Any]) -> list[Schedule]:
         sql = f"SELECT {_COLUMNS} FROM schedules WHERE {where} ORDER BY created_at, id"  # noqa: S608 - constants
-        return [_schedule(row) for row in self.database.read_now(sql, parameters)]
+        return [_schedule(row) for row in await self.database.read(sql, parameters)]
 
 
 def insert(schedule: Schedule) -> tuple[Statement, ...]:

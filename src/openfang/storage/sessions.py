@@ -16,7 +16,7 @@ from openfang.core.sessions import SessionSummary, SessionTurn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 _COLUMNS: Final = "id, agent, caller, name, title, messages, labels, created_at, updated_at"
@@ -33,19 +33,19 @@ _MOST_OF_IMAGES: Final = 4_000_000
 class SessionStore:
     """Reads conversations; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def get(self, session: str) -> SessionSummary | None:
+    async def get(self, session: str) -> SessionSummary | None:
         """Find one by its id."""
-        found = self._select("id = ?", (session,))
+        found = await self._select("id = ?", (session,))
         return found[0] if found else None
 
-    def find(self, agent: str, caller: str, name: str) -> SessionSummary | None:
+    async def find(self, agent: str, caller: str, name: str) -> SessionSummary | None:
         """Find the one of this name, of this caller with this agent."""
-        found = self._select("agent = ? AND caller = ? AND name = ?", (agent, caller, name))
+        found = await self._select("agent = ? AND caller = ? AND name = ?", (agent, caller, name))
         return found[0] if found else None
 
-    def page(
+    async def page(
         self, *, caller: str | None, agent: str = "", after: str = "", limit: int
     ) -> list[SessionSummary]:
         """List the newest: everybody's or one caller's, of one agent, behind a cursor."""
@@ -55,19 +55,19 @@ class SessionStore:
             conditions.append("(updated_at, id) < (?, ?)")
             parameters += [int(moment, 16), session]
         where = f"{' AND '.join(conditions)} ORDER BY updated_at DESC, id DESC LIMIT ?"
-        return self._select(where, (*parameters, limit))
+        return await self._select(where, (*parameters, limit))
 
-    def count(self, *, caller: str | None, agent: str = "") -> int:
+    async def count(self, *, caller: str | None, agent: str = "") -> int:
         """Count them: everybody's or one caller's, of one agent."""
         conditions, parameters = _whose(caller, agent)
         sql = f"SELECT COUNT(*) FROM sessions WHERE {' AND '.join(conditions)}"  # noqa: S608 - constants and marks
-        return self.database.read_now(sql, parameters)[0][0]
+        return (await self.database.read(sql, parameters))[0][0]
 
-    def _select(self, where: str, parameters: Sequence[Any]) -> list[SessionSummary]:
+    async def _select(self, where: str, parameters: Sequence[Any]) -> list[SessionSummary]:
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE {where}"  # noqa: S608 - constants and marks
-        return [_summary(row) for row in self.database.read_now(sql, parameters)]
+        return [_summary(row) for row in await self.database.read(sql, parameters)]
 
-    def last(
+    async def last(
         self, session: str, until: int, most: int, *, characters: int | None = None
     ) -> tuple[list[Message], bool]:
         """Read the end of a session: the last messages up to `until`, from a user's on.
@@ -75,38 +75,38 @@ class SessionStore:
         That is more than `most` only if nobody spoke among those. Whether it is all of it comes
         along: it stops after so many characters.
         """
-        first = self._spoken("MIN", session, until - most + 1, until)
+        first = await self._spoken("MIN", session, until - most + 1, until)
         if first is None:
-            first = self._spoken("MAX", session, 1, until) or until - most + 1
+            first = await self._spoken("MAX", session, 1, until) or until - most + 1
         sql = (
             "SELECT speaker, body, seq FROM turns "
             "WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC"
         )
-        found = self.database.read_now(sql, (session, first, until), most=characters)
+        found = await self.database.read(sql, (session, first, until), most=characters)
         whole = not found or found[-1][2] <= max(first, 1)
         return [_message(speaker, body) for speaker, body, _ in reversed(found)], whole
 
-    def _spoken(self, which: str, session: str, first: int, last: int) -> int | None:
+    async def _spoken(self, which: str, session: str, first: int, last: int) -> int | None:
         """Find the first or the last turn of a user among these."""
         sql = (
             f"SELECT {which}(seq) FROM turns "  # noqa: S608 - constants
             "WHERE session = ? AND seq BETWEEN ? AND ? AND speaker = ?"
         )
-        return self.database.read_now(sql, (session, first, last, Speaker.USER.value))[0][0]
+        return (await self.database.read(sql, (session, first, last, Speaker.USER.value)))[0][0]
 
-    def turns(self, session: str, after: int = 0) -> list[SessionTurn]:
+    async def turns(self, session: str, after: int = 0) -> list[SessionTurn]:
         """Read the next turns in order: so many at once, or fewer if they are long."""
         sql = (
             "SELECT seq, run, created_at, speaker, body FROM turns "
             "WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
         )
-        found = self.database.read_now(sql, (session, after, _AT_ONCE), most=_CHARACTERS_AT_ONCE)
+        found = await self.database.read(sql, (session, after, _AT_ONCE), most=_CHARACTERS_AT_ONCE)
         return [
             SessionTurn(seq=seq, run=run, at=at, message=_message(speaker, body))
             for seq, run, at, speaker, body in found
         ]
 
-    def turns_of(self, session: str, run: str) -> list[SessionTurn]:
+    async def turns_of(self, session: str, run: str) -> list[SessionTurn]:
         """Read what was said in one run."""
         sql = (
             "SELECT seq, created_at, speaker, body FROM turns "
@@ -114,7 +114,7 @@ class SessionStore:
         )
         return [
             SessionTurn(seq=seq, run=run, at=at, message=_message(speaker, body))
-            for seq, at, speaker, body in self.database.read_now(sql, (session, run))
+            for seq, at, speaker, body in await self.database.read(sql, (session, run))
         ]
 
 

@@ -11,7 +11,7 @@ from openfang.core.labels import Labels
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 MOST_KEPT = 256 * 1024 * 1024
@@ -25,11 +25,11 @@ RUNS_KEPT_NS = 7 * DAY_NS
 class Settings:
     """Named values of the home itself: its node, the cursors of its sinks."""
 
-    database: Database
+    database: Reader
 
-    def get(self, name: str) -> str | None:
+    async def get(self, name: str) -> str | None:
         """Read one value."""
-        rows = self.database.read_now("SELECT value FROM settings WHERE name = ?", (name,))
+        rows = await self.database.read("SELECT value FROM settings WHERE name = ?", (name,))
         return rows[0][0] if rows else None
 
 
@@ -42,12 +42,12 @@ def put_setting(name: str, value: str) -> Statement:
 class BlobStore:
     """Results that were too long to show, readable by the same caller for a while."""
 
-    database: Database
+    database: Reader
 
-    def get(self, blob_id: str, caller: str, now: int) -> tuple[bytes, Labels] | None:
+    async def get(self, blob_id: str, caller: str, now: int) -> tuple[bytes, Labels] | None:
         """Read a blob of this caller's that has not expired."""
         sql = "SELECT body, labels FROM blobs WHERE id = ? AND caller = ? AND expires_at > ?"
-        rows = self.database.read_now(sql, (blob_id, caller, now))
+        rows = await self.database.read(sql, (blob_id, caller, now))
         return (rows[0][0], Labels(rows[0][1])) if rows else None
 
 
@@ -85,16 +85,16 @@ class RunStore:
     A run is kept by its digest: its name is the caller's, who may have named it after a secret.
     """
 
-    database: Database
+    database: Reader
 
-    def labels(self, run: str) -> Labels:
+    async def labels(self, run: str) -> Labels:
         """Read what a run is known to hold."""
-        return self.kept(run)[0]
+        return (await self.kept(run))[0]
 
-    def kept(self, run: str) -> tuple[Labels, int]:
+    async def kept(self, run: str) -> tuple[Labels, int]:
         """Read that, and when it was noted last."""
         sql = "SELECT labels, changed_at FROM runs WHERE id = ?"
-        rows = self.database.read_now(sql, (_digest(run),))
+        rows = await self.database.read(sql, (_digest(run),))
         return (Labels(rows[0][0]), rows[0][1]) if rows else (Labels.NONE, 0)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from openfang.core.tasks import TaskFilter
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 _COLUMNS: Final = (
@@ -48,28 +48,28 @@ class TaskHead(NamedTuple):
 class TaskStore:
     """Reads tasks; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def get(self, task_id: str) -> Task | None:
+    async def get(self, task_id: str) -> Task | None:
         """Find one."""
-        found = self._select("id = ?", (task_id,))
+        found = await self._select("id = ?", (task_id,))
         return found[0] if found else None
 
-    def of_message(self, caller: str, agent: str, message_id: str) -> Task | None:
+    async def of_message(self, caller: str, agent: str, message_id: str) -> Task | None:
         """Find the one that this message of this caller began."""
         if not message_id:
             return None
         where = "caller = ? AND agent = ? AND message = ? AND message <> ''"
-        found = self._select(where, (caller, agent, readable(message_id)))
+        found = await self._select(where, (caller, agent, readable(message_id)))
         return found[0] if found else None
 
-    def head(self, task_id: str) -> TaskHead | None:
+    async def head(self, task_id: str) -> TaskHead | None:
         """Tell whose one is, without all that it holds."""
         sql = "SELECT agent, caller, state FROM tasks WHERE id = ?"
-        rows = self.database.read_now(sql, (task_id,))
+        rows = await self.database.read(sql, (task_id,))
         return TaskHead(rows[0][0], rows[0][1], TaskState(rows[0][2])) if rows else None
 
-    def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
+    async def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
         """List those of one caller, or everybody's: the last changed first, behind a cursor.
 
         A page of long ones is shorter than it may be.
@@ -77,7 +77,7 @@ class TaskStore:
         conditions, parameters = _wanted(caller, wanted)
         where = " AND ".join(conditions)
         count = f"SELECT COUNT(*) FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
-        total = self.database.read_now(count, parameters)[0][0]
+        total = (await self.database.read(count, parameters))[0][0]
         if wanted.after:
             where += " AND (changed_at, id) < (?, ?)"
             parameters += _place(wanted.after)
@@ -86,58 +86,60 @@ class TaskStore:
             f"SELECT {_COLUMNS} FROM tasks WHERE {where} "  # noqa: S608 - constants and marks
             "ORDER BY changed_at DESC, id DESC LIMIT ?"
         )
-        found = self.database.read_now(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
+        found = await self.database.read(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
         tasks = [_task(row) for row in found[:limit]]
         more = len(found) > limit or _size(found) > _CHARACTERS_AT_ONCE
         return TaskPage(tasks=tasks, total=total, after=_cursor(tasks[-1]) if more else "")
 
-    def unfinished(self) -> list[tuple[str, str]]:
+    async def unfinished(self) -> list[tuple[str, str]]:
         """Name those that have not ended, oldest first, each with the process that it is in."""
-        rows = self.database.read_now("SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq")
+        rows = await self.database.read(
+            "SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq"
+        )
         return [(task, process) for task, process in rows]
 
-    def stuck(self, before: int) -> list[str]:
+    async def stuck(self, before: int) -> list[str]:
         """Name those that have not ended, and did not change since then."""
         sql = "SELECT id FROM tasks WHERE final = 0 AND changed_at <= ? ORDER BY seq"
-        return [row[0] for row in self.database.read_now(sql, (before,))]
+        return [row[0] for row in await self.database.read(sql, (before,))]
 
-    def longest_unchanged(self) -> int | None:
+    async def longest_unchanged(self) -> int | None:
         """When anything last happened to the one of them to which nothing has for longest."""
-        return self.database.read_now("SELECT MIN(changed_at) FROM tasks WHERE final = 0")[0][0]
+        return (await self.database.read("SELECT MIN(changed_at) FROM tasks WHERE final = 0"))[0][0]
 
-    def process(self, task_id: str) -> str:
+    async def process(self, task_id: str) -> str:
         """Name the process that it is in, or was."""
-        rows = self.database.read_now("SELECT process FROM tasks WHERE id = ?", (task_id,))
+        rows = await self.database.read("SELECT process FROM tasks WHERE id = ?", (task_id,))
         return rows[0][0] if rows else ""
 
-    def counts(self) -> tuple[int, int]:
+    async def counts(self) -> tuple[int, int]:
         """Count them: all, and those that have ended."""
         sql = "SELECT COUNT(*), COALESCE(SUM(final), 0) FROM tasks"
-        return self.database.read_now(sql)[0][:2]
+        return (await self.database.read(sql))[0][:2]
 
-    def size(self) -> int:
+    async def size(self) -> int:
         """How long all of them are together."""
-        return self.database.read_now("SELECT COALESCE(SUM(size), 0) FROM tasks")[0][0]
+        return (await self.database.read("SELECT COALESCE(SUM(size), 0) FROM tasks"))[0][0]
 
-    def under_way(self) -> list[tuple[str, int, int]]:
+    async def under_way(self) -> list[tuple[str, int, int]]:
         """Tell who has tasks that have not ended, how many, and how long they are together."""
         sql = "SELECT caller, COUNT(*), SUM(size) FROM tasks WHERE final = 0 GROUP BY caller"
-        return [(caller, count, size) for caller, count, size in self.database.read_now(sql)]
+        return [(caller, count, size) for caller, count, size in await self.database.read(sql)]
 
-    def oldest(self, most: int) -> list[int]:
+    async def oldest(self, most: int) -> list[int]:
         """Tell how long those are that would go first."""
-        return [size for (size,) in self.database.read_now(f"SELECT size {_OLDEST}", (most,))]
+        return [size for (size,) in await self.database.read(f"SELECT size {_OLDEST}", (most,))]
 
-    def states(self, task_id: str) -> list[tuple[int, int, TaskState]]:
+    async def states(self, task_id: str) -> list[tuple[int, int, TaskState]]:
         """Tell the states that it went through: number, time, state."""
         sql = "SELECT n, at, state FROM task_events WHERE task = ? ORDER BY n"
         return [
-            (n, at, TaskState(state)) for n, at, state in self.database.read_now(sql, (task_id,))
+            (n, at, TaskState(state)) for n, at, state in await self.database.read(sql, (task_id,))
         ]
 
-    def _select(self, where: str, parameters: Sequence[Any]) -> list[Task]:
+    async def _select(self, where: str, parameters: Sequence[Any]) -> list[Task]:
         sql = f"SELECT {_COLUMNS} FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
-        return [_task(row) for row in self.database.read_now(sql, parameters)]
+        return [_task(row) for row in await self.database.read(sql, parameters)]
 
 
 def _wanted(caller: str | None, wanted: TaskFilter) -> tuple[list[str], list[Any]]:

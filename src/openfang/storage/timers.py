@@ -10,7 +10,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 NEVER: Final = 2**63 - 1
@@ -52,9 +52,9 @@ NOTHING: Final = Besides()
 class TimerStore:
     """Reads timers; the statements below change them."""
 
-    database: Database
+    database: Reader
 
-    def soonest(self, kind: str, limit: int, but: Besides = NOTHING) -> list[Timer]:
+    async def soonest(self, kind: str, limit: int, but: Besides = NOTHING) -> list[Timer]:
         """List those of a kind that are due first."""
         left = {"id": but.ids, "party": but.parties, "place": but.places}
         others = "".join(f" AND {name} NOT IN ({_marks(out)})" for name, out in left.items())
@@ -62,7 +62,7 @@ class TimerStore:
             f"SELECT {_COLUMNS} FROM timers WHERE kind = ?{others} "  # noqa: S608 - constants and marks
             f"ORDER BY due, id LIMIT {limit}"
         )
-        rows = self.database.read_now(sql, (kind, *but.ids, *but.parties, *but.places))
+        rows = await self.database.read(sql, (kind, *but.ids, *but.parties, *but.places))
         return [_timer(row) for row in rows]
 
 

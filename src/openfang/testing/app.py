@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Explanation
     from openfang.core.ports import Clock
     from openfang.core.results import Result
+    from openfang.storage.ports import Reader
     from openfang.testing.sources import TableSource
 
 _RAISED_LIMITS = "\n[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
@@ -83,11 +84,12 @@ class OpenApp:
 
     async def events(self) -> list[AuditEvent]:
         """Read what the audit log says of calls."""
-        return await to_thread.run_sync(self._events)
+        return await self.parts.database.aside(_of_calls)
 
-    def _events(self) -> list[AuditEvent]:
-        found = map(AuditEvent.of, rows(self.parts.database.path))
-        return [event for event in found if event.call_id]
+
+async def _of_calls(reader: Reader) -> list[AuditEvent]:
+    async with aclosing(rows(reader)) as found:
+        return [event async for row in found if (event := AuditEvent.of(row)).call_id]
 
 
 @asynccontextmanager

@@ -88,7 +88,9 @@ async def test_an_agent_looks_at_an_image_with_its_own_model(tmp_path: Path) -> 
     with scripted(Says("", [look]), Says("red, I see"), Says("It is red.")) as server:
         async with thinking(tmp_path, settings(server.openai)) as (app, _):
             result = await ask(app)
-            report = LedgerStore(app.parts.database).report(UsageQuery(), None, time.time_ns())
+            report = await LedgerStore(app.parts.database).report(
+                UsageQuery(), None, time.time_ns()
+            )
 
     assert ended(result) == ("answered", "It is red.")
     assert [(who, used.requests) for who, used in report.rows] == [("thinker", 3)]

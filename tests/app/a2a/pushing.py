@@ -23,8 +23,8 @@ from openfang.core.ids import new_id
 from openfang.core.tasks import Moved, Push, Role, Task, TaskMessage, TaskState, TaskUpdate
 from openfang.host.names import system_resolve
 from openfang.storage import tasks
-from openfang.storage.database import open_home
-from openfang.storage.log import rows
+from openfang.storage.database import Database, at_once, open_home
+from openfang.storage.log import all_rows
 from openfang.storage.processes import Process
 from openfang.storage.pushes import KIND, PushStore
 from openfang.storage.tasks import TaskStore
@@ -149,6 +149,7 @@ class House:
     def restarted(self) -> None:
         """Forget all that is not in the database."""
         self.pushes = replace(self.pushes)
+        at_once(self.pushes.load())
 
     async def begin(self, push: Push | None = None, caller: str = "key:a") -> Task:
         """Begin a task, as the service does it."""
@@ -187,7 +188,7 @@ class House:
         return after
 
     def waiting(self) -> list[Timer]:
-        return TimerStore(self.tasks.database).soonest(KIND, 100)
+        return at_once(TimerStore(self.tasks.database).soonest(KIND, 100))
 
     async def told(self) -> None:
         """Wait until nobody is to be told of anything."""
@@ -202,8 +203,13 @@ class House:
                 await anyio.lowlevel.checkpoint()
         return self.waiting()[0]
 
+    @property
+    def file(self) -> Database:
+        assert isinstance(self.tasks.database, Database)
+        return self.tasks.database
+
     def records(self) -> list[AuditEvent]:
-        return [AuditEvent.of(row) for row in rows(self.writer.path)]
+        return [AuditEvent.of(row) for row in all_rows(self.writer.path)]
 
 
 @contextmanager
@@ -229,6 +235,7 @@ def pushing(folder: Path, resolve: Resolve = system_resolve) -> Generator[House]
             pushes = Pushes(
                 store=store, tasks=found, append=broker.append, clock=clock, targets=targets
             )
+            at_once(pushes.load())
             house = House(writer, broker, clock, found, targets, pushes, delivery)
             yield house
 

@@ -30,6 +30,7 @@ from openfang.core.results import Result
 from openfang.core.tools import Trust
 from openfang.core.trace import read_chain
 from openfang.protocols.a2a.extensions import CHAIN
+from openfang.storage.database import at_once
 from openfang.testing import OpenApp, open_test_app
 
 if TYPE_CHECKING:
@@ -450,10 +451,10 @@ async def test_a_card_that_changes_while_a_person_is_asked_is_not_used(tmp_path:
 
             group.start_soon(refused)
             approvals = app.parts.approvals
-            await until(lambda: approvals.store.pending(app.parts.clock.time_ns()))
+            await until(lambda: at_once(approvals.store.pending(app.parts.clock.time_ns())))
             await read_again(served, peers, version="2.0")
             assert state(peers) == "held"
-            (question,) = approvals.store.pending(app.parts.clock.time_ns())
+            (question,) = await approvals.store.pending(app.parts.clock.time_ns())
             await approvals.answer(question.id, approve=True, by=app.caller.id, via=Way.API)
     assert served.agent.heard == []
 

@@ -191,7 +191,7 @@ async def test_what_cannot_be_written_or_read_is_given_up_on_record(house: House
         house.delivery = replace(house.delivery, write=unwritable)
         async with running(house.loop().run):
             await house.told()
-            house.tasks.database.connection.execute("UPDATE pushes SET body = x'00'")
+            house.file.connection.execute("UPDATE pushes SET body = x'00'")
             await house.move(task, TaskState.COMPLETED)
             await house.told()
     assert receiver.taken == []
@@ -205,7 +205,7 @@ async def test_what_cannot_be_written_or_read_is_given_up_on_record(house: House
 async def test_a_restart_is_not_stopped_by_who_cannot_be_read(house: House) -> None:
     async with receiving() as receiver:
         task = await house.begin(to(receiver))
-    house.tasks.database.connection.execute("UPDATE pushes SET body = x'00'")
+    house.file.connection.execute("UPDATE pushes SET body = x'00'")
     house.restarted()
     await house.move(task, TaskState.COMPLETED)
     assert [row.body["n"] for row in house.waiting()] == [2, 3]
@@ -302,7 +302,7 @@ async def test_a_restart_between_change_and_delivery_loses_nothing(house: House)
 
 
 async def test_what_was_told_but_not_recorded_is_told_again(house: House) -> None:
-    loop, connection = house.loop(), house.tasks.database.connection
+    loop, connection = house.loop(), house.file.connection
     async with receiving() as receiver:
         await house.begin(to(receiver))
         async with running(loop.run):
@@ -319,7 +319,7 @@ async def test_what_was_told_but_not_recorded_is_told_again(house: House) -> Non
 
 
 async def test_a_last_change_that_failed_to_be_written_is_told_once_it_is(house: House) -> None:
-    loop, connection = house.loop(), house.tasks.database.connection
+    loop, connection = house.loop(), house.file.connection
     async with receiving() as receiver, running(loop.run):
         task = await house.begin(to(receiver))
         connection.execute("ALTER TABLE task_events RENAME TO away")
@@ -359,11 +359,11 @@ async def test_what_was_set_is_listed_replaced_and_deleted(house: House) -> None
         named = await house.pushes.set(to(receiver, task.id, name=""))
         assert named.id == task.id
         changed = await house.pushes.set(replace(kept, token="u"))
-        assert house.pushes.of(task.id) == [changed, named]
+        assert await house.pushes.of(task.id) == [changed, named]
         await house.pushes.delete(task.id, "mine")
         await house.pushes.delete(task.id, "mine")
-        assert house.pushes.of(task.id) == [named]
-        assert house.pushes.of("task_of_nobody") == []
+        assert await house.pushes.of(task.id) == [named]
+        assert await house.pushes.of("task_of_nobody") == []
         await house.move(task, TaskState.COMPLETED)
         assert [row.body["push"] for row in house.waiting()] == [task.id]
 
@@ -375,11 +375,11 @@ async def test_nobody_is_told_who_was_deleted(house: House) -> None:
         await house.pushes.delete(deleted.id, "mine")
         assert house.waiting() == []
         lost = await house.begin(to(receiver))
-        house.tasks.database.connection.execute("DELETE FROM pushes")
+        house.file.connection.execute("DELETE FROM pushes")
         async with running(house.loop().run):
             await house.told()
         assert receiver.taken == []
-        assert house.pushes.of(lost.id) == []
+        assert await house.pushes.of(lost.id) == []
 
 
 async def test_what_nobody_was_told_before_its_task_made_way_is_on_record(house: House) -> None:
@@ -387,7 +387,7 @@ async def test_what_nobody_was_told_before_its_task_made_way_is_on_record(house:
         evicted = await house.begin(to(receiver))
         await house.move(evicted, TaskState.COMPLETED)
         await house.broker.append((), tasks.evict(1))
-        assert house.pushes.of(evicted.id) == []
+        assert await house.pushes.of(evicted.id) == []
         async with running(house.loop().run):
             await house.told()
     assert receiver.taken == []
@@ -415,9 +415,9 @@ async def test_ten_are_told_of_a_task_and_no_more_also_side_by_side(house: House
         async with anyio.create_task_group() as group:
             for number in range(MOST_PUSHES + 3):
                 group.start_soon(add, to(receiver, task.id, name=f"{number}"))
-        assert len(house.pushes.of(task.id)) == MOST_PUSHES
+        assert len(await house.pushes.of(task.id)) == MOST_PUSHES
         assert [(one.status, one.rule) for one in refused] == [(400, "push_limit")] * 3
-        await house.pushes.set(house.pushes.of(task.id)[0])
+        await house.pushes.set((await house.pushes.of(task.id))[0])
         await house.move(task, TaskState.COMPLETED)
         assert len(house.waiting()) == MOST_PUSHES
 
@@ -444,7 +444,7 @@ async def test_who_is_set_while_the_task_ends_is_told_of_its_end_once(
     house: House, first: str
 ) -> None:
     async with receiving() as receiver:
-        task, writing = await house.begin(), house.tasks.database.connection
+        task, writing = await house.begin(), house.file.connection
         acts: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "set": partial(house.pushes.set, to(receiver, task.id)),
             "move": partial(house.move, task, TaskState.COMPLETED),
@@ -465,7 +465,7 @@ async def test_who_is_set_while_the_task_ends_is_told_of_its_end_once(
 async def test_who_could_not_be_set_is_not_kept_in_mind(house: House) -> None:
     async with receiving() as receiver:
         task = await house.begin()
-        house.tasks.database.connection.execute("ALTER TABLE pushes RENAME TO away")
+        house.file.connection.execute("ALTER TABLE pushes RENAME TO away")
         with pytest.raises(AuditUnavailable):
             await house.pushes.set(to(receiver, task.id))
     assert house.pushes._told == {}
@@ -475,7 +475,7 @@ async def test_what_is_kept_of_a_push_cannot_be_read_in_the_database(house: Hous
     async with receiving() as receiver:
         task = await house.begin(to(receiver, token="t0ken", scheme="Bearer", credentials="cr3d"))
     read = house.tasks.database.read
-    kept = str(read("SELECT * FROM pushes")) + str(read("SELECT * FROM timers"))
+    kept = str(await read("SELECT * FROM pushes")) + str(await read("SELECT * FROM timers"))
     assert task.id in kept
     assert not [word for word in ("t0ken", "cr3d", "127.0.0.1", "Bearer") if word in kept]
 
@@ -509,7 +509,7 @@ async def test_what_must_never_be_reached_is_no_target(house: House, url: str) -
         await house.pushes.set(Push(id="", task=task.id, url=url))
     assert (refusal.value.status, refusal.value.rule) == (400, "push_target")
     assert "pa55" not in refusal.value.message
-    assert house.pushes.of(task.id) == []
+    assert await house.pushes.of(task.id) == []
 
 
 @pytest.mark.parametrize("url", INSIDE)

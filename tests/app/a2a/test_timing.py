@@ -46,14 +46,14 @@ async def test_it_is_asked_at_each_start_and_whenever_it_says(house: House) -> N
         for count in range(1, 4):
             due = begun + count * HOUR * 1_000_000_000
             with anyio.fail_after(10):
-                while [row.due for row in store.soonest(TASKS, 9)] != [due]:
+                while [row.due for row in await store.soonest(TASKS, 9)] != [due]:
                     await anyio.lowlevel.checkpoint()
             if count < 3:
                 house.clock.advance(HOUR)
                 loop.wake()
     await register_task_timers(house.loop(), service, house.delivery)
     assert [round((at - begun) / 1e9) for at in service.at] == [0, HOUR, 2 * HOUR]
-    assert [row.due for row in store.soonest(TASKS, 9)] == [house.clock.time_ns()]
+    assert [row.due for row in await store.soonest(TASKS, 9)] == [house.clock.time_ns()]
 
 
 async def test_notifications_go_by_the_same_loop(house: House) -> None:

@@ -145,7 +145,7 @@ async def test_nothing_is_sent_inside_unless_the_operator_says_so(tmp_path: Path
         assert (await node.call(TOOL)).status == 202
         timers = node.app.parts.timers.store
         with anyio.fail_after(20):
-            while not any(one.tries for one in timers.soonest("approval", 10)):  # noqa: ASYNC110
+            while not any(one.tries for one in await timers.soonest("approval", 10)):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
         assert receiver.taken == []
 
@@ -157,7 +157,7 @@ async def test_a_question_that_is_answered_before_it_is_sent_is_not_sent(tmp_pat
         await node.post(f"/api/approvals/{question}", {"answer": "deny"})
         timers = node.app.parts.timers.store
         with anyio.fail_after(20):
-            while timers.soonest("approval", 10):  # noqa: ASYNC110
+            while await timers.soonest("approval", 10):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
         assert len(receiver.taken) == 1
 

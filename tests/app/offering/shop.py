@@ -16,7 +16,7 @@ from openfang.core.ids import Kind
 from openfang.core.session import NO_OPTIONS
 from openfang.core.trace import new_chain
 from openfang.edges.mcp.ports import Place
-from openfang.storage.log import rows
+from openfang.storage.log import all_rows
 from openfang.testing import OpenApp, TableSource, foreign_tool, open_test_app
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def call(offer: ports.Offer, tool: str, /, **arguments: Any) -> Result:
 async def refusals(app: OpenApp) -> list[AuditEvent]:
     """What is on record of those who were turned away before there was a call."""
     await app.parts.writer.drain()
-    found = await to_thread.run_sync(lambda: list(rows(app.parts.database.path)))
+    found = await to_thread.run_sync(all_rows, app.parts.database.path)
     events = map(AuditEvent.of, found)
     return [e for e in events if e.event_type == POLICY_VIOLATION and not e.call_id]
 

@@ -353,7 +353,7 @@ async def test_a_run_that_reads_the_whole_of_a_result_holds_what_that_carries(
         cut = await here.at().call("mcp:demo:page", {}, Options(run="first"))
         uri = cut.text.rpartition(", ")[2].rstrip("]")
         whole = await here.at().read(uri, Options(run="second"))
-        held = here.app.parts.pipeline.runs.store.kept(f"{here.app.caller.id}/second")[0]
+        held = (await here.app.parts.pipeline.runs.store.kept(f"{here.app.caller.id}/second"))[0]
         assert Labels.EXTERNAL_NETWORK & whole.labels
         assert Labels.EXTERNAL_NETWORK & held
 

@@ -14,6 +14,7 @@ from openfang.core.ids import Kind
 from openfang.core.keys import Key
 from openfang.core.results import text_result
 from openfang.core.tools import Risk, Tool, Trust
+from openfang.storage.database import at_once
 from openfang.storage.schedules import ScheduleStore
 from openfang.storage.timers import TimerStore
 from openfang.testing import ManualClock, TableSource, open_test_app
@@ -102,7 +103,7 @@ class Calendar:
         return result.text
 
     def get(self, schedule_id: str) -> Schedule:
-        found = self.store.get(schedule_id)
+        found = at_once(self.store.get(schedule_id))
         assert found
         return found
 
@@ -133,10 +134,10 @@ class Calendar:
 
     def planned(self) -> list[Timer]:
         """What the loop waits for."""
-        return TimerStore(self.app.parts.database).soonest("schedule", 5)
+        return at_once(TimerStore(self.app.parts.database).soonest("schedule", 5))
 
     def ended(self, task: str) -> bool:
-        head = self.app.parts.tasks.head(task)
+        head = at_once(self.app.parts.tasks.head(task))
         return head is not None and head.state.final
 
     @staticmethod

@@ -75,7 +75,7 @@ async def test_a_run_is_a_task_with_a_conversation_of_its_own(tmp_path: Path) ->
         made = await days.create("every 5 minutes", message="look at the build")
         ran = await days.next_due(made)
         assert ran.last
-        task = days.app.parts.tasks.find(ran.last.task)
+        task = await days.app.parts.tasks.find(ran.last.task)
         assert task
         assert (task.state, task.session) == (TaskState.COMPLETED, ran.last.session)
         assert task.history[0].text == "look at the build"
@@ -364,13 +364,13 @@ async def test_an_agent_has_a_job_of_its_own_without_a_grant_to_message_itself(
         ran = await days.next_due(made)
         assert ran.last
         assert ran.last.outcome is RunOutcome.COMPLETED, ran.last.reason
-        task = days.app.parts.tasks.find(ran.last.task)
+        task = await days.app.parts.tasks.find(ran.last.task)
         assert task
         assert (task.caller, task.agent) == ("agent:clerk", "clerk")
         # Whoever asked the agent sees what it does for them; another does not.
         book = days.app.parts.schedules
-        assert [one.id for one in book.seen_by(days.app.caller)] == [made.id]
-        assert book.seen_by(await days.key("other")) == []
+        assert [one.id for one in await book.seen_by(days.app.caller)] == [made.id]
+        assert await book.seen_by(await days.key("other")) == []
 
 
 async def test_a_job_for_another_agent_needs_the_grant_to_message_it(tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ async def test_another_callers_schedules_do_not_exist(tmp_path: Path) -> None:
         own = days.as_caller(one, "builtin:schedule_delete")
         gone = await days.app.invoke(replace(own, arguments={"id": made.id}))
         assert gone.structured == {"id": made.id}
-        assert days.store.get(made.id) is None
+        assert await days.store.get(made.id) is None
         assert days.planned() == []
 
 
@@ -474,7 +474,7 @@ async def test_an_agent_makes_no_schedule_for_whom_nobody_finds_again(tmp_path: 
         arguments = {"description": "x", "schedule": "every hour"}
         told = await days.app.invoke(replace(call, arguments=arguments))
         assert "agent:clerk for user:somebody@example.com could not be found again" in told.text
-        assert days.store.all() == []
+        assert await days.store.all() == []
 
 
 async def test_people_pause_resume_and_run_a_schedule_by_hand(tmp_path: Path) -> None:
@@ -504,7 +504,7 @@ async def test_a_manifest_is_a_schedule_of_the_agents_own(tmp_path: Path) -> Non
     text = manifest("clerk", more='[schedule.periodic]\ncron = "every 10 minutes"\n')
     clock = ManualClock()
     async with calendar(tmp_path, agents={"clerk": text}, clock=clock) as days:
-        (made,) = days.store.of_manifests()
+        (made,) = await days.store.of_manifests()
         assert (made.owner, made.agent, made.of_manifest) == ("agent:clerk", "clerk", True)
         ran = await days.next_due(made)
         assert ran.last
@@ -512,7 +512,7 @@ async def test_a_manifest_is_a_schedule_of_the_agents_own(tmp_path: Path) -> Non
     async with calendar(tmp_path, clock=clock) as days:
         assert days.get(made.id).runs == 1
     async with calendar(tmp_path, agents={"clerk": manifest("clerk")}, clock=clock) as days:
-        assert days.store.of_manifests() == []
+        assert await days.store.of_manifests() == []
         assert days.planned() == []
 
 
@@ -520,7 +520,7 @@ async def test_what_somebody_paused_stays_so_when_its_manifest_changes(tmp_path:
     clock = ManualClock()
     text = manifest("clerk", more='[schedule.periodic]\ncron = "every 10 minutes"\n')
     async with calendar(tmp_path, agents={"clerk": text}, clock=clock) as days:
-        (made,) = days.store.of_manifests()
+        (made,) = await days.store.of_manifests()
         await days.app.parts.schedules.act(days.app.caller, made.id, "pause")
     text = text.replace("10", "20")
     async with calendar(tmp_path, agents={"clerk": text}, clock=clock) as days:
@@ -536,7 +536,7 @@ async def test_a_manifest_that_asks_for_runs_too_often_is_told_off_in_the_log(
 ) -> None:
     more = "[schedule.continuous]\ncheck_interval_secs = 5\n"
     async with calendar(tmp_path, agents={"clerk": manifest("clerk", more=more)}) as days:
-        assert days.store.of_manifests() == []
+        assert await days.store.of_manifests() == []
     assert "Runs are at least 60 s apart, and this is 5 s." in caplog.text
 
 
@@ -548,7 +548,7 @@ async def test_in_its_quiet_hours_an_agent_does_not_start_by_the_clock(tmp_path:
     start = datetime(2026, 11, 17, 20, 30, tzinfo=UTC)
     agents = {"clerk": manifest("clerk", more=more)}
     async with calendar(tmp_path, agents=agents, clock=ManualClock(at(start))) as days:
-        (made,) = days.store.of_manifests()
+        (made,) = await days.store.of_manifests()
         made = await days.next_due(made)
         assert (made.runs, made.skips) == (1, 0)
         made = await days.next_due(made)
@@ -564,6 +564,6 @@ async def test_a_thousand_schedules_cost_nothing_until_they_are_due(tmp_path: Pa
         sql = "EXPLAIN QUERY PLAN SELECT id FROM timers WHERE kind = ? ORDER BY due, id LIMIT 17"
         (plan,) = (row[-1] for row in database.read_now(sql, ("schedule",)))
         assert plan == "SEARCH timers USING COVERING INDEX timers_by_kind (kind=?)"
-        first = min(days.store.all(), key=lambda one: one.due)
+        first = min(await days.store.all(), key=lambda one: one.due)
         await days.next_due(first)
         assert days.worker.told == ["0"]

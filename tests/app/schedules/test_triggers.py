@@ -16,7 +16,8 @@ from openfang.core.labels import Labels
 from openfang.core.tasks import TaskFilter, TaskState
 from openfang.core.trace import new_chain
 from openfang.core.triggers import Trigger
-from openfang.storage.log import rows
+from openfang.storage.database import at_once
+from openfang.storage.log import all_rows
 from openfang.storage.timers import TimerStore
 from openfang.testing import ManualClock
 
@@ -52,12 +53,12 @@ async def publish(
 
 
 def tasks(days: Calendar) -> list[Task]:
-    return list(days.app.parts.tasks.page(None, TaskFilter()).tasks)
+    return list(at_once(days.app.parts.tasks.page(None, TaskFilter())).tasks)
 
 
 async def records(days: Calendar, kind: str) -> list[AuditEvent]:
     def read() -> list[AuditEvent]:
-        found = map(AuditEvent.of, rows(days.app.parts.database.path))
+        found = map(AuditEvent.of, all_rows(days.app.parts.database.path))
         return [one for one in found if one.event_type == kind]
 
     return await to_thread.run_sync(read)
@@ -79,8 +80,10 @@ async def test_an_event_starts_the_agents_that_wait_for_it_and_no_other(tmp_path
         published = await records(days, "event_published")
         kinds = [one.payload["event"] for one in published]
         assert kinds == ["build.failed", "deploy.done"]
-        assert TimerStore(days.app.parts.database).soonest("trigger", 5) == []
-        await days.until(lambda: not TimerStore(days.app.parts.database).soonest("errand", 5))
+        assert await TimerStore(days.app.parts.database).soonest("trigger", 5) == []
+        await days.until(
+            lambda: not at_once(TimerStore(days.app.parts.database).soonest("errand", 5))
+        )
 
 
 async def test_a_run_is_in_the_chain_of_the_publisher_and_carries_its_labels(
@@ -179,7 +182,9 @@ async def test_what_was_published_is_started_after_a_restart_once(tmp_path: Path
         )
         await days.app.parts.broker.append([], (sql,))
         days.app.parts.timers.wake()
-        await days.until(lambda: not TimerStore(days.app.parts.database).soonest("trigger", 5))
+        await days.until(
+            lambda: not at_once(TimerStore(days.app.parts.database).soonest("trigger", 5))
+        )
         assert (len(tasks(days)), len(days.worker.told)) == (1, 1)
 
 

@@ -167,7 +167,7 @@ async def test_a_stream_that_cannot_be_opened_begins_no_task(peer: Live, demo: D
     async with peer.web.post(peer.at("/a2a"), json=sent, headers=peer.headers()) as response:
         await demo.begun.wait()
         refused = await peer.post("/a2a", sent)
-        assert len(peer.app.parts.tasks.store.unfinished()) == 1
+        assert len(await peer.app.parts.tasks.store.unfinished()) == 1
         demo.released.set()
         await response.read()
     assert refusal(refused)[2] == "too_many_streams"

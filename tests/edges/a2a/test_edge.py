@@ -254,7 +254,7 @@ async def test_at_an_agents_address_of_the_first_dialect_there_is_no_other(peer:
     asked = (await peer.post("/a2a/agents/asker/seed", message("x"))).json["result"]
     body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": asked}
     assert (await peer.post(where, body)).json["error"]["code"] == -32001
-    assert peer.app.parts.tasks.store.counts()[0] == 2
+    assert (await peer.app.parts.tasks.store.counts())[0] == 2
 
 
 @pytest.mark.requirement("C12.1")
@@ -355,7 +355,7 @@ async def test_until_it_is_enabled_nothing_of_it_is_there(tmp_path: Path, demo: 
         for path in ("/a2a/tasks/send", "/a2a", "/a2a/agents/maker"):
             assert (await node.post(path, message("x"))).told == (404, "a2a_disabled")
             assert (await node.post(path, key=None)).told == (401, "unauthenticated")
-        assert node.app.parts.tasks.store.counts() == (0, 0)
+        assert await node.app.parts.tasks.store.counts() == (0, 0)
         await to_thread.run_sync(node.config_file.write_text, "[a2a]\nenabled = true\n")
         assert (await node.post("/api/config/reload")).status == 200
         assert (await node.get(CARDS[0], key=None)).json["name"] == "asker"

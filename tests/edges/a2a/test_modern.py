@@ -570,7 +570,7 @@ async def test_of_many_messages_at_once_each_is_a_task_or_is_not_taken(served: S
     ]
     assert set(states) == {"TASK_STATE_COMPLETED"}
     assert {reply.told for reply in replies if reply.status != 200} == {(429, "rate_limit")}
-    assert served.node.app.parts.tasks.store.counts()[0] == len(states)
+    assert (await served.node.app.parts.tasks.store.counts())[0] == len(states)
 
 
 @pytest.mark.requirement("C12.3")

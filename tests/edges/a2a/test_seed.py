@@ -144,7 +144,7 @@ async def test_cancel_ends_the_work_and_a_finished_task_cannot_be_cancelled(
     async with anyio.create_task_group() as group:
         group.start_soon(wait)
         await demo.begun.wait()
-        ((found, _),) = peer.app.parts.tasks.store.unfinished()
+        ((found, _),) = await peer.app.parts.tasks.store.unfinished()
         working = await peer.get(f"/a2a/tasks/{found}")
         assert working.json["status"] == "working"
         reply = await peer.post(f"/a2a/tasks/{found}/cancel")
@@ -249,7 +249,7 @@ async def test_what_makes_no_sense_is_refused_with_words_and_nothing_is_stored(p
             told = (await peer.post("/a2a", sent)).json["error"]
             assert (name, told["code"]) == (name, -32602)
             assert told["message"] == reply.problem["detail"]
-    assert peer.app.parts.tasks.store.counts() == (0, 0)
+    assert await peer.app.parts.tasks.store.counts() == (0, 0)
     assert (await peer.get("/api/sessions")).json["sessions"] == []
 
 
@@ -297,7 +297,7 @@ async def test_who_disconnects_stops_nothing(peer: Live, demo: Demo) -> None:
     kind = "Content-Type: application/json"
     await client.send(peer.request("POST", "/a2a/tasks/send", kind, body=sent))
     await demo.begun.wait()
-    ((task_id, _),) = peer.app.parts.tasks.store.unfinished()
+    ((task_id, _),) = await peer.app.parts.tasks.store.unfinished()
     client.hang_up()
     demo.released.set()
     ended = await peer.app.parts.tasks.settled(task_id)
@@ -313,14 +313,14 @@ async def test_who_is_over_its_rate_makes_no_task(peer: Live) -> None:
         reply = await peer.post(path, message("x"), key=key)
         assert reply.told == (429, "rate_limit")
         assert int(reply.headers["Retry-After"]) > 0
-    assert peer.app.parts.tasks.store.counts()[0] == 1
+    assert (await peer.app.parts.tasks.store.counts())[0] == 1
 
 
 async def waiting(peer: Live, demo: Demo, key: str = "") -> tuple[str, asyncio.Task[Reply]]:
     """Begin a task that goes on, and wait for it as a client does."""
     request = asyncio.create_task(peer.post("/a2a/tasks/send", to("waiter", "go"), key=key))
     await demo.begun.wait()
-    ((task_id, _),) = peer.app.parts.tasks.store.unfinished()
+    ((task_id, _),) = await peer.app.parts.tasks.store.unfinished()
     return task_id, request
 
 

@@ -14,7 +14,7 @@ from anyio import to_thread
 from tests.edges.live import live
 
 from openfang.core.events import AuditEvent
-from openfang.storage.log import rows
+from openfang.storage.log import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ async def asked(node: Live, method: str, **params: Any) -> dict[str, Any]:
 
 async def events(node: Live, kind: str) -> list[AuditEvent]:
     def read() -> list[AuditEvent]:
-        found = map(AuditEvent.of, rows(node.app.parts.database.path))
+        found = map(AuditEvent.of, all_rows(node.app.parts.database.path))
         return [event for event in found if event.event_type == kind]
 
     return await to_thread.run_sync(read)

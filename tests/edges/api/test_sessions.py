@@ -11,7 +11,7 @@ from anyio import to_thread
 from openfang.agents.sessions import StoredSessions
 from openfang.core.agents import Ended, Message, Speaker, Wish
 from openfang.core.labels import Labels
-from openfang.storage.log import rows
+from openfang.storage.log import all_rows
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ async def test_a_deleted_one_is_gone_with_one_record_that_says_nothing_of_it(nod
     assert [one["payload"] for one in records] == [
         {"session": session, "agent": "assistant", "of": "key:admin", "messages": 4}
     ]
-    log = await to_thread.run_sync(list, rows(node.app.parts.database.path))
+    log = await to_thread.run_sync(all_rows, node.app.parts.database.path)
     assert SAID not in str(log)
     assert node.app.parts.database.read_now("SELECT COUNT(*) FROM turns") == [(0,)]
     assert await talk(node) != session

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import anyio
 import pytest
-from anyio import to_thread
 from tests.edges.live import live
 from tests.edges.web.browsing import signed_in, text_of
 
@@ -268,9 +267,9 @@ async def test_figures_of_a_long_log_say_since_when_they_hold(
                 context={"caller": "key:a" if number % 2 else "key:b", "tool": "mcp:x:y"},
             )
             await app.parts.writer.write(app.parts.broker.unit([record]))
-        tallies = figures.Tallies(app.parts.database.path)
+        tallies = figures.Tallies()
         now = app.parts.clock.time_ns()
-        await to_thread.run_sync(tallies.read_on)
+        await app.parts.database.aside(tallies.read_on)
         found = tallies.figures(None, 60, now)
         assert (found.calls, found.since > 0) == (30, True)
         assert tallies.figures("key:a", 60, now).calls == 15

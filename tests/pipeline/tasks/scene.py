@@ -17,7 +17,7 @@ from openfang.core.ids import new_id
 from openfang.core.results import text_part, text_result
 from openfang.core.tasks import Role, Sent, TaskMessage
 from openfang.pipeline.tasks.service import TaskBounds, TaskService
-from openfang.storage.database import Database, open_home
+from openfang.storage.database import Database, at_once, open_home
 from openfang.storage.processes import Process
 from openfang.storage.tasks import TaskStore
 from openfang.storage.writer import Writer
@@ -55,7 +55,7 @@ class Scene:
         return await self.service.begin(sent, caller=caller, work=work, **known)
 
     def states(self, task: Task) -> list[str]:
-        return [state.value for _, _, state in self.service.states(task.id)]
+        return [state.value for _, _, state in at_once(self.service.states(task.id))]
 
     def records(self, task: Task) -> list[tuple[str, str, str]]:
         sql = (

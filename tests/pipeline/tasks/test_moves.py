@@ -47,8 +47,8 @@ async def test_any_sequence_of_moves_leaves_a_task_that_can_be_read(moves: list[
                     assert after == task.moved(move, node.clock.time_ns())
                     task = after
                     states.append(move.state)
-                assert node.service.find(task.id) == task
-            told = node.service.states(task.id)
+                assert await node.service.find(task.id) == task
+            told = await node.service.states(task.id)
             assert [state for _, _, state in told] == states
             assert [n for n, _, _ in told] == list(range(1, task.version + 1))
             assert [(a, b) for a, b, _ in node.records(task)] == [

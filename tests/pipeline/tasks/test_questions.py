@@ -60,7 +60,7 @@ async def test_a_task_waits_for_its_caller_and_goes_on_with_the_answer(tmp_path:
         task = await node.begin(asks(ONE, ONE), "paint it")
         for colour in ("red", "blue"):
             await asked(node.service, task.id)
-            waiting = node.service.find(task.id)
+            waiting = await node.service.find(task.id)
             assert waiting
             assert waiting.status
             assert (waiting.status.text, waiting.status.role) == ("Which?", Role.AGENT)
@@ -89,7 +89,7 @@ async def test_the_same_answer_again_changes_nothing(tmp_path: Path) -> None:
         await node.service.answer(task.id, says("red", "m2"))
         await asked(node.service, task.id)
         again = await node.service.answer(task.id, says("red", "m2"))
-        assert (again, again.state) == (node.service.find(task.id), TaskState.INPUT_REQUIRED)
+        assert (again, again.state) == (await node.service.find(task.id), TaskState.INPUT_REQUIRED)
         first = await node.service.answer(task.id, says("go", "m1"))
         assert first == again
 
@@ -158,7 +158,7 @@ async def test_who_is_not_asked_cannot_answer(tmp_path: Path) -> None:
                 await node.service.answer(task.id, says("red"))
             assert task.state.value in refused.value.message
             assert refused.value.way_out
-            assert node.service.find(task.id) == task
+            assert await node.service.find(task.id) == task
         with pytest.raises(NotFound):
             await node.service.answer("task_none", says("red"))
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.requirement("C5.6")
 ROOT = Path(__file__).parents[3]
 
 
-def never(task_id: str) -> Result | None:
+async def never(task_id: str) -> Result | None:
     del task_id
     return None
 
@@ -54,7 +54,7 @@ async def killed(folder: Path) -> list[str]:
 async def test_after_kill_9_tasks_go_on_or_end_with_what_is_known(tmp_path: Path) -> None:
     working, answered, waiting, ended = await killed(tmp_path)
     async with scene(tmp_path) as node:
-        before = node.service.find(ended)
+        before = await node.service.find(ended)
         seen: list[list[Seen]] = []
 
         async def watch() -> None:
@@ -64,7 +64,7 @@ async def test_after_kill_9_tasks_go_on_or_end_with_what_is_known(tmp_path: Path
             assert client.connection == working
             return await answers(client, listener)
 
-        def ended_as(task_id: str) -> Result | None:
+        async def ended_as(task_id: str) -> Result | None:
             return text_result("I had answered") if task_id == answered else None
 
         with anyio.fail_after(5):
@@ -76,23 +76,28 @@ async def test_after_kill_9_tasks_go_on_or_end_with_what_is_known(tmp_path: Path
             went_on = await node.service.settled(working)
         assert (went_on.state, went_on.history[-1].text) == (TaskState.COMPLETED, "done")
         assert node.states(went_on) == ["submitted", "working", "working", "completed"]
-        known = node.service.find(answered)
+        known = await node.service.find(answered)
         assert known
         assert (known.state, known.history[-1].text) == (TaskState.COMPLETED, "I had answered")
         (last,) = [one.task for one in seen[0] if isinstance(one, TaskUpdate)]
-        assert last == node.service.find(waiting)
+        assert last == await node.service.find(waiting)
         assert last.status
         assert (last.state, last.status.text) == (TaskState.FAILED, INTERRUPTED)
-        assert node.service.find(ended) == before
-        assert node.service.store.unfinished() == []
+        assert await node.service.find(ended) == before
+        assert await node.service.store.unfinished() == []
 
 
 async def test_an_agent_that_had_failed_has_failed(tmp_path: Path) -> None:
     async with scene(tmp_path) as node:
         task = await node.begin(Held())
     async with scene(tmp_path) as again:
-        await again.service.recover({}, lambda _: error_result("It broke."))
-        found = again.service.find(task.id)
+
+        async def failed(task_id: str) -> Result:
+            del task_id
+            return error_result("It broke.")
+
+        await again.service.recover({}, failed)
+        found = await again.service.find(task.id)
         assert found
         assert found.status
         assert (found.state, found.status.text) == (TaskState.FAILED, "It broke.")
@@ -202,9 +207,9 @@ async def test_a_task_to_which_nothing_happens_is_given_up_and_its_work_ended(
         assert again == start + hour + hour // 2
         with anyio.fail_after(5):
             await held.ended.wait()
-        gone = node.service.find(stuck.id)
+        gone = await node.service.find(stuck.id)
         assert gone
         assert gone.status
         assert (gone.state, "expired" in gone.status.text) == (TaskState.FAILED, True)
         assert "1 h" in gone.status.text
-        assert node.service.find(younger.id) == younger
+        assert await node.service.find(younger.id) == younger

@@ -69,7 +69,7 @@ async def test_a_watcher_gets_the_task_as_it_is_and_then_what_happens_to_its_end
                 update = await anext(watched)
                 assert isinstance(update, TaskUpdate)
                 assert (update.task.state, update.n) == (TaskState.COMPLETED, 3)
-                assert update.task == node.service.find(task.id)
+                assert update.task == await node.service.find(task.id)
                 with pytest.raises(StopAsyncIteration):
                     await anext(watched)
         assert await everything(node.service, task.id) == [update.task]
@@ -232,7 +232,7 @@ async def test_a_task_of_another_process_can_be_watched_too(tmp_path: Path) -> N
                 await node.service.settled(task.id)
                 update = await anext(watched)
         assert isinstance(update, TaskUpdate)
-        assert update.task == node.service.find(task.id)
+        assert update.task == await node.service.find(task.id)
         assert isinstance(update.what, Moved)
         assert [one.text for one in update.what.said] == ["done"]
 

@@ -79,7 +79,7 @@ class Delivery:
     """
 
     store: PushStore
-    find: Callable[[str], Task | None]
+    find: Callable[[str], Awaitable[Task | None]]
     append: Append
     clock: Clock
     targets: Targets
@@ -89,12 +89,12 @@ class Delivery:
 
     async def deliver(self, timer: Timer) -> Again | None:
         """Send one; return when it is to be tried again, if it is."""
-        notice, task = Notice.of(timer.body), self.find(timer.subject)
+        notice, task = Notice.of(timer.body), await self.find(timer.subject)
         lost = _Errand(timer, notice, Push(id=notice.push, task=timer.subject, url=""))
         if task is None:
             return await self._give_up(lost, "the task has made way for others")
         try:
-            push = self.store.get(timer.subject, notice.push)
+            push = await self.store.get(timer.subject, notice.push)
         except Unreadable:
             return await self._give_up(lost, "who is told cannot be read")
         if push is None:

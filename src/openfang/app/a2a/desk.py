@@ -71,13 +71,13 @@ class Desk:
         if sent.task:
             return await self._answered(sent)
         self._find_agent(sent.agent)
-        known = self.parts.tasks.known(self.caller.id, sent.agent, sent.message.id)
+        known = await self.parts.tasks.known(self.caller.id, sent.agent, sent.message.id)
         if known is not None:
             return await self._governed("get", known.id)
         return await self._begun(sent, options)
 
     async def _answered(self, sent: Sent) -> Task:
-        task = self._find(sent.task)
+        task = await self._find(sent.task)
         elsewhere = sent.agent and task.agent != sent.agent
         if elsewhere or task.caller != self.caller.id:  # who watches does not speak for others
             raise unknown(sent.task)
@@ -169,10 +169,10 @@ class Desk:
             raise _no_context("It is too long.")
         store = SessionStore(self.parts.database)
         if not name.startswith(_SESSION):
-            found = store.find(place, self.caller.id, name)
+            found = await store.find(place, self.caller.id, name)
             new = found or self._session(place, name)
             return _Talk(name, new.id, () if found else (begin(new),))
-        found = store.get(name)
+        found = await store.get(name)
         if found is None or (found.agent, found.caller) != (place, self.caller.id):
             raise _no_context(f"There is no {name}.")
         return _Talk(name, found.id)
@@ -193,7 +193,7 @@ class Desk:
 
     async def settled(self, task_id: str) -> Task:
         """Wait until it has ended, or waits for its caller."""
-        return self._told(await self.parts.tasks.settled(self._find(task_id).id))
+        return self._told(await self.parts.tasks.settled((await self._find(task_id)).id))
 
     async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell the task as it is, then all that happens to it, until it has ended."""
@@ -226,12 +226,12 @@ class Desk:
         if wanted.agent:
             await self._operate(wanted.agent, "list", {})
         whose = None if sees_all(self.caller, self.edge) else self.caller.id
-        return self.parts.tasks.page(whose, wanted)
+        return await self.parts.tasks.page(whose, wanted)
 
     async def events(self, task_id: str) -> Sequence[tuple[int, int, TaskState]]:
         """Tell its states in order."""
         task = await self._governed("get", task_id)
-        return self.parts.tasks.states(task.id)
+        return await self.parts.tasks.states(task.id)
 
     async def set_push(self, push: Push) -> Push:
         """Let somebody be told of what happens to it."""
@@ -241,7 +241,7 @@ class Desk:
     async def pushes(self, task_id: str) -> Sequence[Push]:
         """List who is told."""
         task = await self._governed("push", task_id)
-        return self.parts.pushes.of(task.id)
+        return await self.parts.pushes.of(task.id)
 
     async def delete_push(self, task_id: str, push_id: str) -> None:
         """Tell them no longer."""
@@ -250,12 +250,12 @@ class Desk:
 
     async def _governed(self, operation: str, task_id: str) -> Task:
         """Do something with a task as a call of its agent's; then look at how it is."""
-        head, agents = self._head(task_id), await self._agents()
+        head, agents = await self._head(task_id), await self._agents()
         if head.agent in agents.running:
             await self._operate(head.agent, operation, {"task": task_id})
         else:
             await self._left(head, operation, task_id)
-        return self._told(self._find(task_id))
+        return self._told(await self._find(task_id))
 
     async def _left(self, head: TaskHead, operation: str, task_id: str) -> None:
         """Do something with a task of an agent that is gone: it governs nothing, its tasks stay."""
@@ -279,14 +279,14 @@ class Desk:
             raise raised(result.fault)
         return call.labels
 
-    def _find(self, task_id: str) -> Task:
-        found = self.parts.tasks.find(task_id)
+    async def _find(self, task_id: str) -> Task:
+        found = await self.parts.tasks.find(task_id)
         if found is None or not visible(found, self.caller, self.edge):
             raise unknown(task_id)
         return found
 
-    def _head(self, task_id: str) -> TaskHead:
-        found = self.parts.tasks.head(task_id)
+    async def _head(self, task_id: str) -> TaskHead:
+        found = await self.parts.tasks.head(task_id)
         if found is None or not visible(found, self.caller, self.edge):
             raise unknown(task_id)
         return found

@@ -28,7 +28,7 @@ async def operate(parts: Parts, admitted: Admitted) -> Result:
     operation, task_id = call.tool.rpartition("/")[2], str(call.arguments.get("task", ""))
     if operation == _LIST:
         return text_result("listed")
-    head = parts.tasks.head(task_id)
+    head = await parts.tasks.head(task_id)
     seen = head is not None and visible(head, call.caller, call.edge)
     if head is None or not seen or head.agent != admitted.tool.source:
         return _faulty(unknown(task_id))

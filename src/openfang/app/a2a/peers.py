@@ -55,7 +55,7 @@ class Peers:
 
         async with HttpClient(connections=0) as http, anyio.create_task_group() as group:
             self._http, self._group = http, group
-            self._kept = PeerStore(self.parts.database).all()
+            self._kept = await PeerStore(self.parts.database).all()
             self.apply(self.parts.config)
             await self._forget_others(self.parts.config)
             self._begun.set()

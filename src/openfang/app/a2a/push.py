@@ -49,8 +49,9 @@ class Pushes:
         init=False, default_factory=dict["str", "Mapping[str, str]"]
     )
 
-    def __post_init__(self) -> None:
-        for told in self.store.of_unfinished():
+    async def load(self) -> None:
+        """Find out who is told of tasks that have not ended: once, before any of them changes."""
+        for told in await self.store.of_unfinished():
             self._remember(told.task, told.push, told.place)
 
     async def check(self, push: Push) -> None:
@@ -84,7 +85,7 @@ class Pushes:
     async def set(self, push: Push) -> Push:
         """Let somebody be told of what happens to a task; one of the same id is replaced."""
         await self.check(push)
-        named, task = _named(push), self.tasks.get(push.task)
+        named, task = _named(push), await self.tasks.get(push.task)
         if task is None:
             raise NotFound(f"No task {push.task}.", way_out="openfang a2a tasks")
         if task.state.final:
@@ -103,7 +104,7 @@ class Pushes:
             if new:
                 self._drop(push.task, push.id)
             raise
-        task = self.tasks.get(push.task)
+        task = await self.tasks.get(push.task)
         if task is None or task.state.final:
             self.forget(push.task)
         if task and task.state.final and push.id not in self._ended.get(task.id, {}):
@@ -116,9 +117,9 @@ class Pushes:
         except Conflict:
             raise _full(push.task) from None
 
-    def of(self, task_id: str) -> Sequence[Push]:
+    async def of(self, task_id: str) -> Sequence[Push]:
         """List who is told of a task."""
-        return self.store.of(task_id)
+        return await self.store.of(task_id)
 
     async def delete(self, task_id: str, push_id: str) -> None:
         """Tell somebody no longer; one that is not there is no error."""

@@ -12,7 +12,7 @@ from openfang.core.usage import Payer
 from openfang.storage.ledger import LedgerStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from openfang.agents.spec import AgentSpec
     from openfang.app.parts import Parts
@@ -47,7 +47,7 @@ class Budgets:
 
     def holding(
         self, spec: AgentSpec, payer: Payer, chain: Chain
-    ) -> Callable[[Usage], Reached | None]:
+    ) -> Callable[[Usage], Awaitable[Reached | None]]:
         """Begin a run: what is returned finds a budget that is used up, given the run's usage.
 
         Those of its agent and its caller are as the run began; the node's can stop it meanwhile.
@@ -55,9 +55,9 @@ class Budgets:
         parts, look = self.parts, LedgerStore(self.parts.database)
         own = (*_of_agent(spec, payer), *self._of_caller(payer.caller))
 
-        def over(used: Usage) -> Reached | None:
+        async def over(used: Usage) -> Reached | None:
             now = parts.clock.time_ns()
-            return self._of_chain(chain) or reached((*own, *self._of_node()), look, used, now)
+            return self._of_chain(chain) or await reached((*own, *self._of_node()), look, used, now)
 
         return over
 

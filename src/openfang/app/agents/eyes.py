@@ -40,7 +40,7 @@ class Eyes:
         if not isinstance(spec.does, Mind) or not self.minds.may_see(spec.does):
             return None
         payer = self.budgets.payer(spec, call, call.run or call.id)
-        self._check(spec, payer, call)
+        await self._check(spec, payer, call)
         meter = Meter()
         try:
             return await self.minds.see(spec.does, image, question, meter)
@@ -48,8 +48,8 @@ class Eyes:
             with anyio.CancelScope(shield=True):
                 await self._keep(payer, meter, call)
 
-    def _check(self, spec: AgentSpec, payer: Payer, call: Call) -> None:
-        over = self.budgets.holding(spec, payer, call.chain)(_NONE_YET)
+    async def _check(self, spec: AgentSpec, payer: Payer, call: Call) -> None:
+        over = await self.budgets.holding(spec, payer, call.chain)(_NONE_YET)
         if over is not None:
             words = over.sentence(self.parts.clock.time_ns())
             raise SourceFailed(f"The picture was not looked at: {words}", way_out="openfang usage")

@@ -35,9 +35,9 @@ class KeptResults:
         await parts.writer.write(Unit(statements=statements))
         return handle
 
-    def find(self, call: Call, handle: str) -> tuple[str, Labels] | None:
+    async def find(self, call: Call, handle: str) -> tuple[str, Labels] | None:
         """Read the text of a result, and what it carries."""
-        found = self.parts.blobs.get(handle, call.root, self.parts.clock.time_ns())
+        found = await self.parts.blobs.get(handle, call.root, self.parts.clock.time_ns())
         if found is None:
             return None
         body: dict[str, Any] = orjson.loads(found[0])

@@ -7,10 +7,7 @@ Who has no role sees of it what their key's `memory_read` covers, and forgets by
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from anyio import to_thread
 
 from openfang.app.agents.guests import memory_space
 from openfang.app.agents.roster import agent_body
@@ -19,10 +16,10 @@ from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import MEMORY_FORGOTTEN, Record
 from openfang.core.wire import memory_body
 from openfang.policy.globs import matches
-from openfang.storage.memory import MemoryStore, Sought, forget_one, looked
+from openfang.storage.memory import MemoryStore, Sought, forget_one
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
@@ -70,10 +67,9 @@ class Memories:
         await self.parts.broker.append([record], forget_one(self.space, key))
         return self._shown(found)
 
-    async def _read(self, look: Callable[[MemoryStore], T]) -> T:
-        """Look in a thread: there may be many, and they may be long."""
-        work = partial(looked, self.parts.database.path, look)
-        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.parts.readers)
+    async def _read(self, look: Callable[[MemoryStore], Coroutine[Any, Any, T]]) -> T:
+        """Look aside: there may be many, and they may be long."""
+        return await self.parts.database.aside(lambda reader: look(MemoryStore(reader)))
 
     @property
     def _readable(self) -> tuple[str, ...]:

@@ -84,14 +84,14 @@ class Resuming:
             if self.parts.peers is not None:
                 await self.parts.peers.settled()
 
-    def ended(self, task: str) -> Result | None:
+    async def ended(self, task: str) -> Result | None:
         """Find the answer of a run that ended before its task did; a program's is not kept."""
-        found = AgentRunStore(self.parts.database).ended_for(task)
+        found = await AgentRunStore(self.parts.database).ended_for(task)
         if found is None:
             return None
         session, run, ending = found
-        turns = SessionStore(self.parts.database).turns_of(session, run)
-        known = self.running.get(_agent_of(self.parts.database, session))
+        turns = await SessionStore(self.parts.database).turns_of(session, run)
+        known = self.running.get(await _agent_of(self.parts.database, session))
         if not turns or known is None or not isinstance(known.spec.does, Mind):
             return None
         return Result(
@@ -142,6 +142,6 @@ class Resuming:
         )
 
 
-def _agent_of(database: Database, session: str) -> str:
-    found = SessionStore(database).get(session)
+async def _agent_of(database: Database, session: str) -> str:
+    found = await SessionStore(database).get(session)
     return found.agent if found else ""

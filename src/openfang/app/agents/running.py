@@ -104,7 +104,7 @@ class Agents:
         for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
         await self._follow()
         await self.parts.tasks.recover(
-            {**never_begun(self.parts, self), **for_tasks}, self.resuming.ended
+            {**await never_begun(self.parts, self), **for_tasks}, self.resuming.ended
         )
         self.recovered.set()
         for one in found:
@@ -256,9 +256,9 @@ class Agents:
             thought=parts.thought,
         )
 
-    def _blob(self, call: Call, blob: str) -> bytes | None:
+    async def _blob(self, call: Call, blob: str) -> bytes | None:
         """Read what was sent along; a result of a tool, which has labels, is no such thing."""
-        found = self.parts.blobs.get(blob, call.caller.id, self.parts.clock.time_ns())
+        found = await self.parts.blobs.get(blob, call.caller.id, self.parts.clock.time_ns())
         return found[0] if found and found[1] | Labels.USER_INPUT == Labels.USER_INPUT else None
 
     def _tools(self, caller: Caller) -> Sequence[Tool]:

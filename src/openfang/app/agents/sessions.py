@@ -6,7 +6,6 @@ An administrator and an auditor read everybody's; only an administrator deletes 
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -22,17 +21,16 @@ from openfang.core.sessions import CURSOR, FORMATS, SessionPage, SessionTurn
 from openfang.core.transcript import heading, section
 from openfang.core.wire import session_body, turn_body
 from openfang.storage.agent_runs import AgentRunStore
-from openfang.storage.database import BUSY_SECONDS, Database
 from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore, delete
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
-    from pathlib import Path
 
     from openfang.app.parts import Parts
     from openfang.core.calls import Caller
     from openfang.core.sessions import SessionSummary
+    from openfang.storage.ports import Reader
 
 Write: TypeAlias = "Callable[[SessionTurn], bytes]"
 _WATCHERS: Final = (Role.AUDITOR, Role.ADMIN)
@@ -48,7 +46,7 @@ class Conversations:
     parts: Parts
     caller: Caller
 
-    def page(self, *, agent: str, after: str, limit: int) -> SessionPage:
+    async def page(self, *, agent: str, after: str, limit: int) -> SessionPage:
         """List the newest behind a cursor."""
         if after and not _CURSOR.match(after):
             raise Rejected(
@@ -58,17 +56,17 @@ class Conversations:
                 way_out="pass what the page before says, or leave it out",
             )
         whose = None if self.caller.role in _WATCHERS else self.caller.id
-        found = self._store.page(caller=whose, agent=agent, after=after, limit=limit + 1)
+        found = await self._store.page(caller=whose, agent=agent, after=after, limit=limit + 1)
         shown = found[:limit]
         return SessionPage(
             sessions=shown,
-            total=self._store.count(caller=whose, agent=agent),
+            total=await self._store.count(caller=whose, agent=agent),
             after=shown[-1].cursor if found[limit:] else None,
         )
 
     async def show(self, session_id: str) -> tuple[SessionSummary, list[SessionTurn]]:
         """Read one, whole."""
-        session, turns, size = self._find(session_id), list[SessionTurn](), 0
+        session, turns, size = await self._find(session_id), list[SessionTurn](), 0
         async for chunk, written in self._read(session, _as_lines):
             turns += chunk
             size += len(written)
@@ -81,7 +79,7 @@ class Conversations:
                 )
         return session, turns
 
-    def export(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
+    async def export(self, session_id: str, form: str) -> AsyncGenerator[bytes]:
         """Write one out, however long it is; one that does not exist is told at once."""
         if form not in FORMATS:
             raise Rejected(
@@ -90,14 +88,14 @@ class Conversations:
                 rule="query",
                 way_out=f"one of {', '.join(FORMATS)}",
             )
-        session = self._find(session_id)
+        session = await self._find(session_id)
         if form == "md":
             return self._written(session, heading(session).encode(), partial(_as_markdown, session))
         return self._written(session, _line({"session": session_body(session)}), _as_lines)
 
     async def delete(self, session_id: str) -> SessionSummary:
         """Delete one and all that was said in it, on record."""
-        session = self._find(session_id)
+        session = await self._find(session_id)
         if session.caller != self.caller.id:
             await require(self.parts, self.caller)
         steps = delete(session, await self._gone(session))
@@ -107,7 +105,7 @@ class Conversations:
                 await self.parts.broker.append(records, step)
                 records = []
         except Conflict:
-            self._find(session_id)
+            await self._find(session_id)
             raise Conflict(
                 f"The session {session_id} is being answered.",
                 way_out=f"openfang sessions delete {session_id}, once it is",
@@ -118,8 +116,8 @@ class Conversations:
     def _store(self) -> SessionStore:
         return SessionStore(self.parts.database)
 
-    def _find(self, session_id: str) -> SessionSummary:
-        found = self._store.get(session_id)
+    async def _find(self, session_id: str) -> SessionSummary:
+        found = await self._store.get(session_id)
         own = found is not None and found.caller == self.caller.id
         if found is None or not (own or self.caller.role in _WATCHERS):
             raise NotFound(f"No session {session_id}.", way_out=_WAY_OUT)
@@ -127,7 +125,7 @@ class Conversations:
 
     async def _gone(self, session: SessionSummary) -> frozenset[str]:
         """Name the processes that died while they were at it: nobody is hindered by those."""
-        runs = AgentRunStore(self.parts.database).under_way_in(session.id)
+        runs = await AgentRunStore(self.parts.database).under_way_in(session.id)
         folder = self.parts.broker.process.folder
         return await to_thread.run_sync(gone, folder, {run.process for run in runs})
 
@@ -151,21 +149,21 @@ class Conversations:
     async def _read(
         self, session: SessionSummary, write: Write
     ) -> AsyncIterator[tuple[list[SessionTurn], bytes]]:
-        """Read all turns and write them out, some at once, in a thread: a session may be long."""
-        look, seq = partial(_turns, self.parts.database.path, session.id, write), 0
+        """Read all turns and write them out, some at once and aside: a session may be long."""
+        seq = 0
         while True:
-            turns, written = await to_thread.run_sync(
-                look, seq, abandon_on_cancel=True, limiter=self.parts.readers
-            )
+            look = partial(_turns, session=session.id, write=write, after=seq)
+            turns, written = await self.parts.database.aside(look)
             if not turns:
                 return
             yield turns, written
             seq = turns[-1].seq
 
 
-def _turns(path: Path, session: str, write: Write, after: int) -> tuple[list[SessionTurn], bytes]:
-    with closing(Database(path, patience=BUSY_SECONDS)) as database:
-        found = SessionStore(database).turns(session, after)
+async def _turns(
+    reader: Reader, session: str, write: Write, after: int
+) -> tuple[list[SessionTurn], bytes]:
+    found = await SessionStore(reader).turns(session, after)
     return found, b"".join(map(write, found))
 
 

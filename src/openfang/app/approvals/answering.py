@@ -37,7 +37,7 @@ class Answering:
         """Refuse who is no approver, and who asked for it. Everybody may deny what they asked."""
         await require(self.parts, self.caller, Role.APPROVER)
         approvals = self.parts.approvals
-        question = approvals.store.get(question_id)
+        question = await approvals.store.get(question_id)
         if question is None or not approve:
             return
         try:

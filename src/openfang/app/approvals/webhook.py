@@ -75,7 +75,7 @@ class Hook:
     async def deliver(self, timer: Timer) -> Again | None:
         """Send one; return when it is to be tried again, if it is."""
         parts, hook = self.parts, self._configured
-        question = parts.approvals.store.get(timer.subject)
+        question = await parts.approvals.store.get(timer.subject)
         if hook is None or question is None or question.state is not Answer.PENDING:
             return None  # there is nobody to be told, or nothing
         if question.expires_at <= parts.clock.time_ns():
@@ -136,7 +136,7 @@ class Hook:
         A token that is none, one for another question, and a question that is none look the same.
         """
         approvals, hook = self.parts.approvals, self._configured
-        question = approvals.store.get(question_id)
+        question = await approvals.store.get(question_id)
         approve = None
         if hook is not None and question is not None:
             approve = self._tokens(hook).read(question, token)

@@ -12,12 +12,13 @@ import logging
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
 from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped, OpenFangError
@@ -38,10 +39,9 @@ from openfang.storage.recent import recent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-    from pathlib import Path
 
     from openfang.core.calls import Caller
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader, Storage
 
 _log = logging.getLogger("openfang.events")
 _TICK_SECONDS = 0.1
@@ -166,7 +166,7 @@ class Feed:
     """
 
     def __init__(
-        self, database: Database, health: Callable[[], Mapping[str, Any]], *, most: int = 250
+        self, database: Storage, health: Callable[[], Mapping[str, Any]], *, most: int = 250
     ) -> None:
         self._database = database
         self._health = health
@@ -207,7 +207,7 @@ class Feed:
     async def _look(self, tick: int) -> None:
         if tick % _TICKS_TO_LOOK_AGAIN == 0:
             self._dismiss()
-        newest = last_number(self._database)
+        newest = await last_number(self._database)
         while self._last < newest:
             self._pass_on(await self._read(self._last, _ALL, self._follows), newest)
         if tick % _TICKS_TO_HEALTH == 0:
@@ -220,10 +220,8 @@ class Feed:
                 listener.end()
 
     async def _read(self, after: int, view: View, limiter: CapacityLimiter) -> _Part:
-        """Read on in a thread: a record may be long, and others want the loop."""
-        return await to_thread.run_sync(
-            _read, self._database.path, after, view, abandon_on_cancel=True, limiter=limiter
-        )
+        """Read on aside: a record may be long, and others want the loop."""
+        return await self._database.aside(partial(_read, after=after, view=view), limiter)
 
     def _pass_on(self, part: _Part, newest: int) -> None:
         told = part.told
@@ -266,7 +264,7 @@ class Feed:
 
     async def _stream(self, who: Listening) -> AsyncGenerator[bytes]:
         with self._counted(who.caller.id):
-            newest = last_number(self._database)
+            newest = await last_number(self._database)
             seen = newest if who.after is None else min(who.after, newest)
             yield b"retry: 1000\n" + self._health_event(seen)
             # It joins in the same turn in which it has caught up: nothing is passed on meanwhile.
@@ -322,8 +320,8 @@ def _of(told: Iterable[_Told], view: View, after: int) -> bytes:
     return b"".join(event.text for event in told if event.seq > after and view.shows(event))
 
 
-def _read(path: Path, after: int, view: View) -> _Part:
-    found = recent(path, after, _AT_ONCE, caller=view.caller, kinds=view.kinds)
+async def _read(reader: Reader, after: int, view: View) -> _Part:
+    found = await recent(reader, after, _AT_ONCE, caller=view.caller, kinds=view.kinds)
     return _Part(tuple(map(_told, found.records)), found.end)
 
 

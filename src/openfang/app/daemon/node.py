@@ -178,7 +178,7 @@ class ServedNode:
         """Tell that a request was answered."""
         self.telemetry.answered(route, status)
 
-    def status(self, caller: Caller) -> dict[str, Any]:
+    async def status(self, caller: Caller) -> dict[str, Any]:
         """Say how the node is; details for who may see them."""
         parts = self.parts
         body: dict[str, Any] = {
@@ -189,10 +189,10 @@ class ServedNode:
             "tools": len(parts.catalog.list(caller)),
         }
         if caller.role in _INSIDERS:
-            body |= self._details()
+            body |= await self._details()
         return body
 
-    def _details(self) -> dict[str, Any]:
+    async def _details(self) -> dict[str, Any]:
         parts = self.parts
         now = parts.clock.time_ns()
         return {
@@ -201,10 +201,12 @@ class ServedNode:
             "home": str(parts.home.path),
             "started_at": moment(self.started_at),
             "listeners": self.feed.listeners,
-            "approvals": parts.approvals.store.count_pending(now),
+            "approvals": await parts.approvals.store.count_pending(now),
             "held": len(parts.registry.snapshot.held) + len(parts.spoken.held),
             "rules": len(parts.config.rules.file.rules),
-            "audit": audit_body(parts.database, parts.writer.node, parts.writer.head, parts.config),
+            "audit": await audit_body(
+                parts.database, parts.writer.node, parts.writer.head, parts.config
+            ),
             "config": self.reloader.state(),
         }
 

@@ -173,6 +173,6 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
     )
 
 
-def _checkpoint_age(parts: Parts) -> float | None:
-    at = last_checkpoint(parts.database, parts.writer.node)
+async def _checkpoint_age(parts: Parts) -> float | None:
+    at = await last_checkpoint(parts.database, parts.writer.node)
     return None if at is None else (parts.clock.time_ns() - at) / 1e9

@@ -85,7 +85,7 @@ def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
     from openfang.app.anchor import audit_body  # noqa: PLC0415 - as above
     from openfang.config.load import load  # noqa: PLC0415 - as above
     from openfang.storage.approvals import ApprovalStore  # noqa: PLC0415 - as above
-    from openfang.storage.database import Database  # noqa: PLC0415 - as above
+    from openfang.storage.database import Database, at_once  # noqa: PLC0415 - as above
     from openfang.storage.health import chain_head  # noqa: PLC0415 - as above
     from openfang.storage.state import Settings  # noqa: PLC0415 - as above
 
@@ -95,12 +95,12 @@ def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
         raise HomeError(f"{file} is missing.", way_out="openfang doctor")
     database = Database(file)
     try:
-        node = Settings(database).get("node") or ""
+        node = at_once(Settings(database).get("node")) or ""
         head = chain_head(database, node)
         return {
             "node": node,
-            "approvals": ApprovalStore(database).count_pending(time.time_ns()),
-            "audit": audit_body(database, node, head, config),
+            "approvals": at_once(ApprovalStore(database).count_pending(time.time_ns())),
+            "audit": at_once(audit_body(database, node, head, config)),
         }
     finally:
         database.close()

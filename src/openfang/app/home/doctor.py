@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from openfang.app.anchor import anchoring
@@ -16,7 +16,7 @@ from openfang.app.home.trusting import held, peers
 from openfang.config.load import check, load
 from openfang.core.errors import OpenFangError
 from openfang.host import machine
-from openfang.storage.database import Database, migrations
+from openfang.storage.database import Database, at_once, migrations
 from openfang.storage.health import (
     damage,
     last_record,
@@ -179,7 +179,8 @@ def _clock(database: Database, now: int) -> Check:
 
 
 def _anchored(database: Database, config: Config, now: int) -> Check:
-    found = anchoring(database, Settings(database).get("node") or "", config.audit.anchor)
+    node = at_once(Settings(database).get("node")) or ""
+    found = at_once(anchoring(database, node, config.audit.anchor))
     if found is None or found.since is None or now - found.since < _LONG_ANCHORING:
         return ok("anchor", "signed checkpoints are kept outside")
     hours = (now - found.since) / 3.6e12
@@ -188,8 +189,13 @@ def _anchored(database: Database, config: Config, now: int) -> Check:
     return warn("anchor", text, fix)
 
 
+async def _count(database: Database, home: Home) -> int:
+    async with aclosing(vanished(database, home.processes, me="")) as gone:
+        return len([one async for one in gone])
+
+
 def _leftovers(database: Database, home: Home) -> Check:
-    gone = sum(1 for _ in vanished(database, home.processes, me=""))
+    gone = at_once(_count(database, home))
     orphans = machine.abandoned(home.workspace(""))
     if orphans:
         pids = " ".join(map(str, orphans))

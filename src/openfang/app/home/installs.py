@@ -8,6 +8,7 @@ from openfang.app.home.checks import ok, warn
 from openfang.core.errors import OpenFangError
 from openfang.core.installs import COMMANDS, FOLDERS, WAITING
 from openfang.host.folders import all_files_of, digest_of
+from openfang.storage.database import at_once
 from openfang.storage.health import schema_version
 from openfang.storage.installs import InstallStore
 
@@ -23,7 +24,7 @@ _SHOWN: Final = 5
 
 def installs(database: Database, home: Home) -> Check:
     """Say what is installed, and what of it is held back or waits to be accepted."""
-    found = InstallStore(database).all() if schema_version(database) >= _SINCE else []
+    found = at_once(InstallStore(database).all()) if schema_version(database) >= _SINCE else []
     told = {one.id: why for one in found if (why := _why_not(one, home))}
     if not told:
         return ok("installs", f"{len(found)} installed, none is held back or waits")

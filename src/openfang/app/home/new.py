@@ -24,7 +24,7 @@ from openfang.core.ids import new_id
 from openfang.core.keys import Key
 from openfang.host.private import write_private
 from openfang.host.secrets import MasterKey
-from openfang.storage.database import open_home
+from openfang.storage.database import at_once, open_home
 from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
 from openfang.storage.specs import insert_project
 from openfang.storage.state import Settings, put_setting
@@ -86,7 +86,7 @@ def _found(home: Home, config: Config) -> Made:
     """Give the home its node, its first project and its first key, each only once."""
     database = open_home(home.database(config))
     try:
-        node = Settings(database).get("node")
+        node = at_once(Settings(database).get("node"))
         if node is None:
             node = f"node-{secrets.token_hex(4)}"
             _write_agents(home)

@@ -31,7 +31,7 @@ from openfang.host.machine import free_bytes
 from openfang.host.replace import replace_folder, sync_below
 from openfang.host.unpack import ArchiveRefused, unpack
 from openfang.storage.agent_runs import AgentRunStore, give_up
-from openfang.storage.database import Database, migrations, open_home
+from openfang.storage.database import Database, at_once, migrations, open_home
 from openfang.storage.health import chain_head, damage, schema_version
 from openfang.storage.ledger import LedgerStore
 from openfang.storage.processes import living
@@ -201,7 +201,7 @@ def _check_database(file: Path, manifest: Manifest) -> None:
                 way_out="upgrade openfang",
             )
         head = chain_head(database, manifest.node)
-        found = (schema, Settings(database).get("node"), head.seq, head.hash.hex())
+        found = (schema, at_once(Settings(database).get("node")), head.seq, head.hash.hex())
         told = (manifest.schema, manifest.node, manifest.seq, manifest.hash)
         if found != told or damage(database):
             raise ArchiveRefused(f"The database is not the one that {MANIFEST} tells of.")
@@ -219,8 +219,8 @@ def _recorded(file: Path, manifest: Manifest, archive: Path, now: int) -> int:
     line = Line(HOME_RESTORED, "warning", "", "", orjson.dumps(payload).decode(), "{}")
     with closing(open_home(file)) as database:
         # What the runs of that moment did later is not in the backup: none of them may go on.
-        left = AgentRunStore(database).under_way()
-        used = {run.id: LedgerStore(database).of_run(run.id).usage for run in left}
+        left = at_once(AgentRunStore(database).under_way())
+        used = {run.id: at_once(LedgerStore(database).of_run(run.id)).usage for run in left}
     given_up = tuple(line for run in left for line in give_up(run, now, used[run.id]))
     writer = Writer(path=file, node=manifest.node, digest=digest, now=lambda: now)
     try:

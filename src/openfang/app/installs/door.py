@@ -61,8 +61,9 @@ class Door:
         root = self.parts.home.path / FOLDERS[sort.kind]
         near = self._near()
         async with _staging(root) as stage:
-            review = await to_thread.run_sync(self._staged, sort, stage, parcel, origin, near)
-            self._check_free(sort, review.id)
+            read = await to_thread.run_sync(self._staged, sort, stage, parcel, origin, near)
+            review = await self._with_accepted(read)
+            await self._check_free(sort, review.id)
             if not preview:
                 await self._kept(sort, stage / "copy", review)
         return review
@@ -76,7 +77,6 @@ class Door:
     def _looked(self, sort: Sort, folder: Path, origin: str, near: _Near) -> Review:
         described = sort.read(folder)
         files = all_files_of(folder)
-        known = self._house.store.get(described.id)
         found = ()
         if self._scanning is not Scanning.OFF:
             found = findings_of(described, folder, files, near.but(described.id), near.builtins)
@@ -87,9 +87,13 @@ class Door:
             digest=digest_of(files),
             origin=origin,
             findings=found,
-            accepted=known.review if known else {},
             lenient=self._scanning is not Scanning.HOLD,
         )
+
+    async def _with_accepted(self, review: Review) -> Review:
+        """Hold what was read against what was accepted last, if anything was."""
+        known = await self._house.store.get(review.id)
+        return replace(review, accepted=known.review) if known else review
 
     @property
     def _scanning(self) -> Scanning:
@@ -102,8 +106,8 @@ class Door:
             frozenset(tool.name for tool in tools if tool.kind is Kind.BUILTIN),
         )
 
-    def _check_free(self, sort: Sort, id_: str) -> None:
-        known = self._house.store.get(id_)
+    async def _check_free(self, sort: Sort, id_: str) -> None:
+        known = await self._house.store.get(id_)
         if known is not None and known.kind != sort.kind:
             raise Conflict(
                 f"{id_} is the name of an installed {known.kind}.",
@@ -112,7 +116,7 @@ class Door:
 
     async def _kept(self, sort: Sort, copy: Path, review: Review) -> None:
         """Put the copy where it belongs. What was accepted stays in its place until then."""
-        known = self._house.store.get(review.id)
+        known = await self._house.store.get(review.id)
         waits = known is not None and bool(known.accepted) and known.accepted != review.digest
         install = known if known is not None and waits else self._row(review, known)
         place = self._house.place(sort, review.id)
@@ -141,9 +145,10 @@ class Door:
 
     async def review(self, id_: str) -> Review:
         """Look at what would be accepted now: what waits, else what lies in its place."""
-        install = self.found(id_)
+        install = await self.found(id_)
         sort = self._house.sort(install.kind)
-        return await to_thread.run_sync(self._again, sort, install, self._near())
+        read = await to_thread.run_sync(self._again, sort, install, self._near())
+        return await self._with_accepted(read)
 
     def _again(self, sort: Sort, install: Install, near: _Near) -> Review:
         waiting, place = self._waiting(sort, install.id), self._house.place(sort, install.id)
@@ -156,9 +161,9 @@ class Door:
         except OpenFangError:
             return None
 
-    def found(self, id_: str, kind: InstallKind | None = None) -> Install:
+    async def found(self, id_: str, kind: InstallKind | None = None) -> Install:
         """Find one, of this kind."""
-        install = self._house.store.get(id_)
+        install = await self._house.store.get(id_)
         if install is None or kind not in {None, install.kind}:
             word = kind or "extension or skill"
             command = COMMANDS[kind] if kind else "ext"
@@ -173,7 +178,7 @@ class Door:
         return review
 
     async def _enable(self, id_: str, digest: str, *, accept_findings: bool) -> Review:
-        install, review = self.found(id_), await self.review(id_)
+        install, review = await self.found(id_), await self.review(id_)
         sort = self._house.sort(install.kind)
         self._check_shown(sort, review, digest)
         if review.grave and not accept_findings:
@@ -211,7 +216,7 @@ class Door:
     async def disable(self, id_: str) -> Install:
         """Let it go; its files stay."""
         async with self.parts.changing:
-            install = replace(self.found(id_), enabled=False)
+            install = replace(await self.found(id_), enabled=False)
             await self._on_record("disable", install, (keep(install),))
             await self._house.refresh(install)
             return install
@@ -219,7 +224,7 @@ class Door:
     async def remove(self, id_: str) -> Install:
         """Delete it, and what waits of it. What it kept in its workspace stays."""
         async with self.parts.changing:
-            install = self.found(id_)
+            install = await self.found(id_)
             sort = self._house.sort(install.kind)
             await self._on_record("remove", install, (forget(id_),))
             await self._house.gone(install)

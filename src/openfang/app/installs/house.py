@@ -83,7 +83,7 @@ class Installs:
 
     async def apply(self) -> None:
         """Look at everything again: files and configuration may have changed."""
-        for install in self.store.all():
+        for install in await self.store.all():
             await self.refresh(install)
 
     async def refresh(self, install: Install, shown: Iterable[Tool] = ()) -> None:

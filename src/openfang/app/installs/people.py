@@ -30,13 +30,13 @@ class Installing(Calling):
         """List what is installed, by id, and how each is."""
         await self._may(Role.AUDITOR)
         assert self.parts.installs is not None  # noqa: S101 - the home is open
-        found = self.parts.installs.store.all(kind)
+        found = await self.parts.installs.store.all(kind)
         return [await self._body(one) for one in found]
 
     async def installed(self, kind: InstallKind, install_id: str) -> Mapping[str, Any]:
         """Show one, with all that a person decides by."""
         await self._may(Role.AUDITOR)
-        return await self._reviewed(self._door.found(install_id, kind))
+        return await self._reviewed(await self._door.found(install_id, kind))
 
     async def install(
         self, kind: InstallKind, parcel: bytes, origin: str, *, preview: bool = False
@@ -46,7 +46,7 @@ class Installing(Calling):
         review = await self._door.install(kind, parcel, origin, preview=preview)
         if preview:
             return {**_nowhere(kind, review), "review": review_body(review)}
-        return await self._reviewed(self._door.found(review.id), review)
+        return await self._reviewed(await self._door.found(review.id), review)
 
     async def change_install(
         self,
@@ -60,10 +60,10 @@ class Installing(Calling):
         """Enable one as it was shown, by its digest; disable or remove it."""
         await self._may()
         door = self._door
-        install = door.found(install_id, kind)
+        install = await door.found(install_id, kind)
         if act == "enable":
             review = await door.enable(install_id, digest, accept_findings=accept_findings)
-            return await self._reviewed(door.found(install_id), review)
+            return await self._reviewed(await door.found(install_id), review)
         if act == "disable":
             return await self._reviewed(await door.disable(install_id))
         body = await self._body(install)

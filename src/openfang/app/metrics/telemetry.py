@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from anyio import to_thread
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from openfang.core.errors import CallRefused
     from openfang.core.tools import Tool
 
+Value: TypeAlias = float | None
 MAX_TOOLS = 2_000
 MAX_RULES = 200
 MAX_ROUTES = 200
@@ -43,10 +45,10 @@ class Readings:
     """What is looked up when somebody scrapes; None means that there is nothing to show now."""
 
     audit_records: Callable[[], float | None] = _unknown
-    audit_checkpoint_age: Callable[[], float | None] = _unknown
+    audit_checkpoint_age: Callable[[], Value | Awaitable[Value]] = _unknown
     tools: Callable[[], float | None] = _unknown
     calls_in_flight: Callable[[], float | None] = _unknown
-    approvals_pending: Callable[[], float | None] = _unknown
+    approvals_pending: Callable[[], Value | Awaitable[Value]] = _unknown
     event_listeners: Callable[[], float | None] = _unknown
     http_connections: Callable[[], float | None] = _unknown
     tasks_of_loop: Callable[[], float | None] = _unknown
@@ -157,16 +159,16 @@ class Telemetry:
 
         It is written in a thread: that takes a while if many tools were called.
         """
-        return await to_thread.run_sync(_written, self.snapshot(), accept)
+        return await to_thread.run_sync(_written, await self.snapshot(), accept)
 
-    def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> Snapshot:
         """Look everything up."""
         tools = [series.count(tool) for tool, series in self._tools.items()]
         if any(self._other.buckets):
             tools.append(self._other.count(OTHER))
         return Snapshot(
             version=self._version,
-            readings=self._read(),
+            readings=await self._read(),
             tools=tuple(tools),
             refusals=dict(self._refusals),
             requests=dict(self._requests),
@@ -179,11 +181,12 @@ class Telemetry:
         series = self._tools[tool] = _Series()
         return series
 
-    def _read(self) -> dict[str, float]:
+    async def _read(self) -> dict[str, float]:
         values: dict[str, float] = {}
         for field in fields(self._readings):
             try:
-                value: float | None = getattr(self._readings, field.name)()
+                read: Value | Awaitable[Value] = getattr(self._readings, field.name)()
+                value = await read if isinstance(read, Awaitable) else read
             except Exception:  # noqa: BLE001 - one that fails must not hide the others
                 _log.exception("%s cannot be read for the metrics", field.name)
                 continue

@@ -156,7 +156,7 @@ class PlacedOffer:
         """Read what is kept: what it carries enters the run that reads it, as any result does."""
         parts = self.node.parts
         local = Local(parts, self.caller, self.chain, EDGE)
-        found = local.kept(uri)
+        found = await local.kept(uri)
         if found is None:
             raise await self._missing("resource", uri)
         body, labels = found

@@ -65,37 +65,37 @@ class Book:
         )
         planned = await to_thread.run_sync(partial(first_due, new, config.min_interval_secs))
         async with self._making:
-            self._check_room(planned.root)
+            await self._check_room(planned.root)
             await self._write(planned, "created", call.caller, *added(planned))
         return planned
 
-    def of_call(self, call: Call) -> list[Schedule]:
+    async def of_call(self, call: Call) -> list[Schedule]:
         """List those that whoever calls has made, for the one that it acts for."""
-        found = ScheduleStore(self.parts.database).of(call.caller.id)
+        found = await ScheduleStore(self.parts.database).of(call.caller.id)
         return [one for one in found if _made_by(one, call)]
 
     async def delete_of_call(self, call: Call, schedule_id: str) -> Schedule:
         """Delete one of those."""
-        found = ScheduleStore(self.parts.database).get(schedule_id)
+        found = await ScheduleStore(self.parts.database).get(schedule_id)
         if found is None or not _made_by(found, call):
             raise _unknown(schedule_id)
         return await self._deleted(found, call.caller)
 
-    def seen_by(self, caller: Caller) -> Sequence[Schedule]:
+    async def seen_by(self, caller: Caller) -> Sequence[Schedule]:
         """List those of a caller and those made on its behalf; everybody's for who watches."""
         store = ScheduleStore(self.parts.database)
-        return store.all() if caller.role in _WATCHERS else store.of(caller.id)
+        return await store.all() if caller.role in _WATCHERS else await store.of(caller.id)
 
-    def find(self, caller: Caller, schedule_id: str) -> Schedule:
+    async def find(self, caller: Caller, schedule_id: str) -> Schedule:
         """Find one that this caller sees."""
-        found = ScheduleStore(self.parts.database).get(schedule_id)
+        found = await ScheduleStore(self.parts.database).get(schedule_id)
         if found is None or not (caller.role in _WATCHERS or _concerns(found, caller)):
             raise _unknown(schedule_id)
         return found
 
     async def act(self, caller: Caller, schedule_id: str, act: str) -> Schedule:
         """Delete, pause or resume one, or let it run now."""
-        found = self.find(caller, schedule_id)
+        found = await self.find(caller, schedule_id)
         if not (caller.admin or _concerns(found, caller)):
             raise Conflict(f"The schedule {schedule_id} is another's.", way_out="an administrator")
         acts = {
@@ -145,9 +145,9 @@ class Book:
         await self.parts.broker.append([changed(schedule, act, caller.id)], statements)
         self.parts.timers.wake()
 
-    def _check_room(self, root: str) -> None:
+    async def _check_room(self, root: str) -> None:
         config = self.parts.config.schedules
-        own, everybody = ScheduleStore(self.parts.database).counts(root)
+        own, everybody = await ScheduleStore(self.parts.database).counts(root)
         if own >= config.max_per_caller:
             raise _full(f"{root} has {own} schedules", "max_per_caller")
         if everybody >= config.max_total:

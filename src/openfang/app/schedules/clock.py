@@ -22,7 +22,7 @@ _log = logging.getLogger("openfang.schedules")
 async def plan_anew(parts: Parts) -> None:
     """Plan what was seen to at a time that is yet to come; the same moment is not run twice."""
     now = parts.clock.time_ns()
-    for schedule in ScheduleStore(parts.database).ahead_of(now + _SLACK):
+    for schedule in await ScheduleStore(parts.database).ahead_of(now + _SLACK):
         try:
             await _plan(parts, schedule, now)
         except OpenFangError as error:  # it is looked at again in a minute

@@ -96,7 +96,7 @@ class Due:
 
     async def run(self, timer: Timer) -> Again | None:
         """Begin the run of a due moment, or say why there is none."""
-        schedule = ScheduleStore(self.parts.database).get(timer.subject)
+        schedule = await ScheduleStore(self.parts.database).get(timer.subject)
         by_hand = bool(timer.body.get("by_hand"))
         if schedule is None or not (by_hand or schedule.state is ScheduleState.ACTIVE):
             return None
@@ -125,14 +125,14 @@ class Due:
             return await self._skipped(moment, _MISSED)
         if not moment.by_hand and await self._is_quiet(moment):
             return await self._skipped(moment, _QUIET)
-        if self._under_way(schedule):
+        if await self._under_way(schedule):
             if schedule.overlap == "queue":
                 return await self._queued(moment)
             return await self._skipped(moment, _STILL)
         return await self._begun(moment)
 
-    def _under_way(self, schedule: Schedule) -> bool:
-        head = self.parts.tasks.head(schedule.last.task) if schedule.last else None
+    async def _under_way(self, schedule: Schedule) -> bool:
+        head = await self.parts.tasks.head(schedule.last.task) if schedule.last else None
         return head is not None and not head.state.final
 
     async def _is_quiet(self, moment: Moment) -> bool:
@@ -182,7 +182,7 @@ class Due:
 
     async def _moved_on(self, moment: Moment, after: Schedule) -> None:
         """See that it is due again, even if its run had been begun before."""
-        now = ScheduleStore(self.parts.database).get(moment.schedule.id)
+        now = await ScheduleStore(self.parts.database).get(moment.schedule.id)
         if now is not None and now.version == moment.schedule.version:
             await self.parts.broker.append([], moment.statements(after))
 
@@ -234,20 +234,20 @@ class Due:
     def _errands(self) -> Errands:
         return Errands(self.parts, self.agents)
 
-    def work_on(self, task: str) -> Work | None:
+    async def work_on(self, task: str) -> Work | None:
         """Give the work on a run that was kept and that a killed process never began."""
-        schedule = ScheduleStore(self.parts.database).of_task(task)
+        schedule = await ScheduleStore(self.parts.database).of_task(task)
         if schedule is None or schedule.last is None:
             return None
         return self._errands.work(errand_of(schedule, schedule.last.due), self.invoke)
 
 
-def never_begun(parts: Parts, agents: Agents) -> dict[str, Work]:
+async def never_begun(parts: Parts, agents: Agents) -> dict[str, Work]:
     """Find the runs that were kept, and that were not begun when their process ended."""
     due, runs, found = Due(parts, agents), AgentRunStore(parts.database), dict[str, "Work"]()
-    started = dict(Triggered(parts, agents).never_begun())
-    for task, _ in parts.tasks.store.unfinished():
-        work = None if runs.any_for(task) else started.get(task) or due.work_on(task)
+    started = await Triggered(parts, agents).never_begun()
+    for task, _ in await parts.tasks.store.unfinished():
+        work = None if await runs.any_for(task) else started.get(task) or await due.work_on(task)
         if work is not None:
             found[task] = work
     return found

@@ -26,14 +26,16 @@ class Family:
         """Make one as the arguments say."""
         call = admitted.call
         made = await self.book.create(call, admitted.labels, call.arguments)
-        return schedule_body(self.parts, made)
+        return await schedule_body(self.parts, made)
 
     async def list(self, admitted: Admitted) -> Sequence[Mapping[str, Any]]:
         """List those of whoever calls."""
-        return [schedule_body(self.parts, one) for one in self.book.of_call(admitted.call)]
+        return [
+            await schedule_body(self.parts, one) for one in await self.book.of_call(admitted.call)
+        ]
 
     async def delete(self, admitted: Admitted) -> Mapping[str, Any]:
         """Delete one of those."""
         call = admitted.call
         gone = await self.book.delete_of_call(call, str(call.arguments["id"]))
-        return schedule_body(self.parts, gone)
+        return await schedule_body(self.parts, gone)

@@ -39,7 +39,7 @@ class Manifested:
     async def follow(self, specs: Iterable[AgentSpec]) -> None:
         """Make what is new, forget what is gone, and begin anew what is another."""
         wanted = {one.id: one for spec in specs if (one := self._wanted(spec)) is not None}
-        known = {one.id: one for one in ScheduleStore(self.parts.database).of_manifests()}
+        known = {one.id: one for one in await ScheduleStore(self.parts.database).of_manifests()}
         for name in wanted.keys() | known.keys():
             try:
                 await self._one(known.get(name), wanted.get(name))

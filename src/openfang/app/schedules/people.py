@@ -19,13 +19,13 @@ class Scheduling(Calling):
 
     async def schedules(self) -> Sequence[Mapping[str, Any]]:
         """List schedules, oldest first: one's own, or all for who watches."""
-        found = self.parts.schedules.seen_by(self.caller)
-        return [schedule_body(self.parts, one) for one in found]
+        found = await self.parts.schedules.seen_by(self.caller)
+        return [await schedule_body(self.parts, one) for one in found]
 
     async def schedule(self, schedule_id: str) -> Mapping[str, Any]:
         """Read one; another caller's does not exist."""
-        found = self.parts.schedules.find(self.caller, schedule_id)
-        return schedule_body(self.parts, found)
+        found = await self.parts.schedules.find(self.caller, schedule_id)
+        return await schedule_body(self.parts, found)
 
     async def create_schedule(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Have an agent told something at a later time, as the built-in tool does."""
@@ -34,4 +34,4 @@ class Scheduling(Calling):
     async def change_schedule(self, schedule_id: str, act: str) -> Mapping[str, Any]:
         """Delete, pause or resume one, or let it run now."""
         changed = await self.parts.schedules.act(self.caller, schedule_id, act)
-        return schedule_body(self.parts, changed)
+        return await schedule_body(self.parts, changed)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CREATE: Final = "builtin:schedule_create"
 
 
-def schedule_body(parts: Parts, schedule: Schedule) -> dict[str, Any]:
+async def schedule_body(parts: Parts, schedule: Schedule) -> dict[str, Any]:
     """One schedule with its next run, its last, and what was left out."""
     due = schedule.due if schedule.state is ScheduleState.ACTIVE else 0
     skipped = {
@@ -46,7 +46,7 @@ def schedule_body(parts: Parts, schedule: Schedule) -> dict[str, Any]:
         "reason": schedule.reason or None,
         "next_run": moment(due) if due else None,
         "runs": schedule.runs,
-        "last_run": None if schedule.last is None else _run(parts, schedule.last),
+        "last_run": None if schedule.last is None else await _run(parts, schedule.last),
         "skipped": skipped if schedule.skips else None,
         "created_at": moment(schedule.created_at),
     }
@@ -65,12 +65,12 @@ def made_by(result: Result) -> Mapping[str, Any]:
     return cast("dict[str, Any]", body)
 
 
-def _run(parts: Parts, run: ScheduleRun) -> dict[str, Any]:
+async def _run(parts: Parts, run: ScheduleRun) -> dict[str, Any]:
     """The last run; of one that was only begun, its task knows more."""
     outcome = run.outcome.value
-    if run.outcome is RunOutcome.STARTED and (head := parts.tasks.head(run.task)) is not None:
+    if run.outcome is RunOutcome.STARTED and (head := await parts.tasks.head(run.task)) is not None:
         outcome = head.state.value
-    labels = _labels(parts, run)
+    labels = await _labels(parts, run)
     return {
         "due": moment(run.due),
         "at": moment(run.at),
@@ -82,11 +82,11 @@ def _run(parts: Parts, run: ScheduleRun) -> dict[str, Any]:
     }
 
 
-def _labels(parts: Parts, run: ScheduleRun) -> Labels | None:
+async def _labels(parts: Parts, run: ScheduleRun) -> Labels | None:
     """What a run carried at its end; None if its conversation was deleted, and nobody knows."""
     if not run.session:
         return Labels.NONE
-    session = SessionStore(parts.database).get(run.session)
+    session = await SessionStore(parts.database).get(run.session)
     return None if session is None else session.labels
 
 

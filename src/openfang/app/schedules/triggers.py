@@ -137,12 +137,15 @@ class Triggered:
     def _errands(self) -> Errands:
         return Errands(self.parts, self.agents)
 
-    def never_begun(self) -> Iterator[tuple[str, Work]]:
+    async def never_begun(self) -> dict[str, Work]:
         """Give the work on runs that were kept, and that a killed process may not have begun."""
         sql = "SELECT subject, body FROM timers WHERE kind = ?"
-        for task, text in self.parts.database.read_now(sql, (KEPT,)):
-            body = orjson.loads(text)
-            yield task, self._errands.work(_errand(body["id"], body), self.invoke)
+        rows = await self.parts.database.read(sql, (KEPT,))
+        kept = {task: orjson.loads(text) for task, text in rows}
+        return {task: self._work(body) for task, body in kept.items()}
+
+    def _work(self, body: Mapping[str, Any]) -> Work:
+        return self._errands.work(_errand(body["id"], body), self.invoke)
 
 
 def waiting_for(parts: Parts, agents: Agents, kind: str) -> Iterator[Trigger]:

@@ -86,7 +86,7 @@ class Sending:
                 sent = sent and await self._post(section, "/v1/traces", body)
             self._tell_dropped(self._following)
         if section.metrics:
-            told = self.telemetry.snapshot()
+            told = await self.telemetry.snapshot()
             now, resource = self.parts.clock.time_ns(), self._scribe.resource
             body = orjson.dumps(metrics(told, resource, began=self._began, now=now))
             sent = await self._post(section, "/v1/metrics", gzip.compress(body, 1)) and sent

@@ -18,7 +18,8 @@ from openfang.storage.calls import newest_record, records_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
+
+    from openfang.storage.ports import Reader
 
 _AT_FIRST: Final = 15_000
 _AT_ONCE: Final = 3_000
@@ -66,23 +67,22 @@ class _Tally:
 
 
 class Tallies:
-    """The tallies of a day, by minute and caller. One thread at a time reads on."""
+    """The tallies of a day, by minute and caller. One at a time reads on."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._minutes: dict[int, dict[str, _Tally]] = {}
         self._last = -1
         self._partly = False
         self._since = 0
 
-    def read_on(self) -> None:
+    async def read_on(self, reader: Reader) -> None:
         """Take in what was written since; of a long log only the newest part."""
-        newest = newest_record(self._path)
+        newest = await newest_record(reader)
         if self._last < 0:
             self._last = max(0, newest - _AT_FIRST)
             self._partly = self._last > 0
         while self._last < newest:
-            found = records_after(self._path, self._last, _AT_ONCE)
+            found = await records_after(reader, self._last, _AT_ONCE)
             self._last = min(newest, self._last + _AT_ONCE)
             for record in found:
                 self._take(record)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
+
+from anyio import to_thread
 
 from openfang.app.rules.replay import Replay
 from openfang.config.fields import Folders
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
     from openfang.app.parts import Parts
     from openfang.config.rules import Rules
+    from openfang.storage.ports import Reader
 
 MOST_RECORDS: Final = 10_000
 _SHOWN: Final = 50
@@ -34,14 +39,18 @@ def rules_body(parts: Parts) -> list[dict[str, Any]]:
     ]
 
 
-def replay(parts: Parts, draft: str, environ: Mapping[str, str]) -> dict[str, Any]:
+async def replay(parts: Parts, draft: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """Hold the newest calls against a draft: what would be decided otherwise."""
-    rules = _read(parts, draft, environ)
+    rules = await to_thread.run_sync(_read, parts, draft, environ)
     tools = {tool.id: tool for tool in parts.registry.snapshot.select()}
-    found = Replay(rules.compiled, tools, _SHOWN)
-    path = parts.database.path
-    for row in rows(path, after=max(0, newest_record(path) - MOST_RECORDS)):
-        found.read(AuditEvent.of(row))
+    return await parts.database.aside(partial(_held_against, Replay(rules.compiled, tools, _SHOWN)))
+
+
+async def _held_against(found: Replay, reader: Reader) -> dict[str, Any]:
+    first = max(0, await newest_record(reader) - MOST_RECORDS)
+    async with aclosing(rows(reader, after=first)) as newest:
+        async for row in newest:
+            found.read(AuditEvent.of(row))
     found.end()
     return found.as_json()
 

@@ -112,7 +112,7 @@ class Node(Protocol):
         """Tell that a request was answered."""
         ...
 
-    def status(self, caller: Caller) -> dict[str, Any]:
+    async def status(self, caller: Caller) -> dict[str, Any]:
         """Say how the node is; details for who may see them."""
         ...
 

@@ -45,9 +45,9 @@ class Ledger:
     space: Space
     now: Callable[[], int]
 
-    def stored(self, task_id: str) -> Task:
+    async def stored(self, task_id: str) -> Task:
         """Read one."""
-        found = self.store.get(task_id)
+        found = await self.store.get(task_id)
         if found is None:
             raise NotFound(f"No task {task_id}.", way_out="openfang a2a tasks")
         return found
@@ -62,7 +62,7 @@ class Ledger:
         with shielded(), self.rooms.of(task_id) as room:
             async with room.lock:
                 while True:
-                    before = room.task or self.stored(task_id)
+                    before = room.task or await self.stored(task_id)
                     moved = decide(before)
                     if moved is None:
                         return before
@@ -72,7 +72,7 @@ class Ledger:
                             before, update, taken_from=taken_from, beside=beside()
                         )
                     except Conflict:
-                        if not self._caught_up(room, before):
+                        if not await self._caught_up(room, before):
                             raise
                     else:
                         self._told(room, update)
@@ -85,9 +85,9 @@ class Ledger:
         after = before.moved(moved, at)
         return TaskUpdate(task=after, what=moved, at=at, n=after.version)
 
-    def _caught_up(self, room: Room, before: Task) -> bool:
+    async def _caught_up(self, room: Room, before: Task) -> bool:
         """Whether another process has changed it, and we know how now; who works on it hears it."""
-        after = self.stored(before.id)
+        after = await self.stored(before.id)
         if after.version == before.version:
             return False
         moved = difference(before, after)
@@ -112,7 +112,7 @@ class Ledger:
             async with room.lock:
                 try:
                     if room.task is not None:
-                        self._caught_up(room, room.task)
+                        await self._caught_up(room, room.task)
                 except NotFound:  # it made way for others after its end
                     if room.scope is not None:
                         room.scope.cancel()
@@ -125,14 +125,14 @@ class Ledger:
             except NotFound:
                 return None
             except (Conflict, AuditUnavailable, HomeError) as error:
-                if isinstance(error, Conflict) and (taken_from or self._has_ended(task_id)):
+                if isinstance(error, Conflict) and (taken_from or await self._has_ended(task_id)):
                     return None
                 _log.warning("What became of %s waits to be written: %s", task_id, error.message)
                 await anyio.sleep(pause)
         return None
 
-    def _has_ended(self, task_id: str) -> bool:
-        task = self.store.get(task_id)
+    async def _has_ended(self, task_id: str) -> bool:
+        task = await self.store.get(task_id)
         return task is None or task.state.final
 
 

@@ -27,7 +27,7 @@ from openfang.storage.processes import gone
 from openfang.storage.tasks import TaskHead, written
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from anyio.abc import TaskStatus
@@ -150,14 +150,14 @@ class TaskService:
         self, task: Task, message_id: str, statements: Sequence[Statement], work: Work
     ) -> Task:
         body = written(task)
-        place = self._space.take(task.caller, len(body), self.bounds())
+        place = await self._space.take(task.caller, len(body), self.bounds())
         with self._rooms.of(task.id) as room:
             room.scope = anyio.CancelScope()  # it can be ended as soon as it is written
             try:
                 await self._changes.insert(task, body, message_id, (*place.statements, *statements))
             except Conflict:
                 self._space.forget(place)
-                known = self.known(task.caller, task.agent, message_id)
+                known = await self.known(task.caller, task.agent, message_id)
                 if known is None:
                     raise
                 return known
@@ -168,29 +168,29 @@ class TaskService:
             self._working.start(task, work)
         return task
 
-    def known(self, caller: str, agent: str, message_id: str) -> Task | None:
+    async def known(self, caller: str, agent: str, message_id: str) -> Task | None:
         """Find the task that a message of this caller to this agent has begun."""
-        return self.store.of_message(caller, agent, message_id)
+        return await self.store.of_message(caller, agent, message_id)
 
-    def find(self, task_id: str, caller: str | None = None) -> Task | None:
+    async def find(self, task_id: str, caller: str | None = None) -> Task | None:
         """Find one: of this caller, or anybody's."""
-        found = self._rooms.task(task_id) or self.store.get(task_id)
+        found = self._rooms.task(task_id) or await self.store.get(task_id)
         return found if found is None or caller in {None, found.caller} else None
 
-    def head(self, task_id: str) -> TaskHead | None:
+    async def head(self, task_id: str) -> TaskHead | None:
         """Tell whose one is, without all that it holds."""
         task = self._rooms.task(task_id)
         if task is not None:
             return TaskHead(task.agent, task.caller, task.state)
-        return self.store.head(task_id)
+        return await self.store.head(task_id)
 
-    def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
+    async def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
         """List those of this caller, or everybody's."""
-        return self.store.page(caller, wanted)
+        return await self.store.page(caller, wanted)
 
-    def states(self, task_id: str) -> Sequence[tuple[int, int, TaskState]]:
+    async def states(self, task_id: str) -> Sequence[tuple[int, int, TaskState]]:
         """Tell the states that one went through: number, time, state."""
-        return self.store.states(task_id)
+        return await self.store.states(task_id)
 
     async def answer(
         self,
@@ -250,20 +250,22 @@ class TaskService:
         raise _stopped()
 
     async def recover(
-        self, resumable: Mapping[str, Work], ended_as: Callable[[str], Result | None]
+        self, resumable: Mapping[str, Work], ended_as: Callable[[str], Awaitable[Result | None]]
     ) -> None:
         """See to the tasks whose processes are gone: go on with them, or end them.
 
         `ended_as` gives what the agent had answered, if it had and only the task did not know.
         """
-        unfinished = self.store.unfinished()
+        unfinished = await self.store.unfinished()
         others = {process for _, process in unfinished} - {self.process.id}
         dead = await to_thread.run_sync(gone, self.process.folder, others)
         for task_id, process in unfinished:
             if process in dead and task_id in resumable:
                 await self._taken_over(task_id, process, resumable[task_id])
             elif process in dead:
-                await self._ledger.insist(task_id, _left(ended_as(task_id)), taken_from=process)
+                await self._ledger.insist(
+                    task_id, _left(await ended_as(task_id)), taken_from=process
+                )
         self._watching.recovered = True
 
     async def _taken_over(self, task_id: str, process: str, work: Work) -> None:
@@ -277,12 +279,12 @@ class TaskService:
         """Give up those to which nothing has happened for too long; returns when to ask again."""
         seconds = self.bounds().stuck_seconds
         limit = int(seconds * _SECOND)
-        for task_id in self.store.stuck(now - limit):
+        for task_id in await self.store.stuck(now - limit):
             try:
                 await self._ended(task_id, lambda task: _expired(task, now - limit, seconds))
             except (Conflict, NotFound):
                 continue
-        oldest = self.store.longest_unchanged()
+        oldest = await self.store.longest_unchanged()
         return max(min(now if oldest is None else oldest, now) + limit, now + _SECOND)
 
 

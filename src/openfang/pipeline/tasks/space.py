@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from anyio import Lock
+
 from openfang.core.errors import Rejected
 from openfang.storage.tasks import evict
 
@@ -88,30 +90,32 @@ class Space:
     store: TaskStore
     _counts: _Counts | None = field(init=False, default=None)
     _pending: dict[Place, None] = field(init=False, default_factory=dict[Place, None])
+    _turn: Lock = field(init=False, default_factory=lambda: Lock(fast_acquire=True))
 
-    def take(self, caller: str, size: int, bounds: TaskBounds) -> Place:
+    async def take(self, caller: str, size: int, bounds: TaskBounds) -> Place:
         """Take the place of one more; it is told here when it is `written`, or is not."""
-        if self._counts is not None and self._counts.takes <= bounds.most // _SHARE:
-            with suppress(Rejected):
-                return self._taken(self._counts, caller, size, bounds)
-        self._counts = self._counted()
-        return self._taken(self._counts, caller, size, bounds)
+        async with self._turn:  # nobody takes a place while another one counts
+            if self._counts is not None and self._counts.takes <= bounds.most // _SHARE:
+                with suppress(Rejected):
+                    return await self._taken(self._counts, caller, size, bounds)
+            self._counts = await self._counted()
+            return await self._taken(self._counts, caller, size, bounds)
 
-    def _taken(self, counts: _Counts, caller: str, size: int, bounds: TaskBounds) -> Place:
+    async def _taken(self, counts: _Counts, caller: str, size: int, bounds: TaskBounds) -> Place:
         over, heavy = counts.kept + 1 - bounds.most, counts.size + size - bounds.most_characters
         if over > counts.final:
             raise _full(f"{bounds.most} tasks are kept at most, and none of them has ended.")
         counts.check_share(caller, size, bounds)
-        sizes = self._to_go(over, heavy, bounds) if over > 0 or heavy > 0 else ()
+        sizes = await self._to_go(over, heavy, bounds) if over > 0 or heavy > 0 else ()
         place = Place(caller=caller, size=size, evicted=len(sizes), freed=sum(sizes))
         counts.take(place)
         self._pending[place] = None
         return place
 
-    def _to_go(self, over: int, heavy: int, bounds: TaskBounds) -> Sequence[int]:
+    async def _to_go(self, over: int, heavy: int, bounds: TaskBounds) -> Sequence[int]:
         """How large those are that make room; behind what goes in units that are being written."""
         before = sum(place.evicted for place in self._pending)
-        oldest = self.store.oldest(before + _AT_ONCE)[before:]
+        oldest = (await self.store.oldest(before + _AT_ONCE))[before:]
         count = max(over, bounds.most // _SHARE) if over > 0 else 0
         while sum(oldest[:count]) < heavy and count < len(oldest):
             count += 1
@@ -119,16 +123,17 @@ class Space:
             raise _full(f"What is under way is too long for {bounds.most_characters} characters.")
         return oldest[:count]
 
-    def _counted(self) -> _Counts:
-        (kept, final), rows = self.store.counts(), self.store.under_way()
+    async def _counted(self) -> _Counts:
+        pending = (*self._pending,)  # one that is written meanwhile counts twice, not never
+        (kept, final), rows = await self.store.counts(), await self.store.under_way()
         counts = _Counts(
             kept=kept,
             final=final,
-            size=self.store.size(),
+            size=await self.store.size(),
             under_way=Counter({caller: count for caller, count, _ in rows}),
             sizes=Counter({caller: size for caller, _, size in rows}),
         )
-        for place in self._pending:
+        for place in pending:
             counts.take(place)
         counts.takes = 0
         return counts

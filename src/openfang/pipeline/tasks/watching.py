@@ -39,19 +39,22 @@ class Watching:
 
     async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell one from now on; who comes late hears all that was said so far at once."""
-        with self.ledger.rooms.of(task_id) as room, room.watched() as watcher:
-            task = room.task or self.ledger.stored(task_id)
-            so_far = self._so_far(room, task)
-            yield task
-            if so_far is not None:
-                yield so_far
-            while not task.state.final:
-                update = await self._next(room, watcher, task)
-                if update.n > task.version:
-                    task = update.task
-                elif update.n:
-                    continue
-                yield update
+        with self.ledger.rooms.of(task_id) as room:
+            stored = None if room.task else await self.ledger.stored(task_id)
+            # From here to what was said so far without a pause: nothing is heard twice.
+            with room.watched() as watcher:
+                task = room.task or stored or await self.ledger.stored(task_id)
+                so_far = self._so_far(room, task)
+                yield task
+                if so_far is not None:
+                    yield so_far
+                while not task.state.final:
+                    update = await self._next(room, watcher, task)
+                    if update.n > task.version:
+                        task = update.task
+                    elif update.n:
+                        continue
+                    yield update
 
     def _so_far(self, room: Room, task: Task) -> TaskUpdate | None:
         text = room.speech.so_far if room.speech else ""
@@ -65,7 +68,7 @@ class Watching:
         while room.task is None:
             with anyio.move_on_after(_LOOK_SECONDS):
                 return await watcher.next()
-            update = self._look(task)
+            update = await self._look(task)
             if update is not None:
                 return update
             looks = looks + 1 if await self._is_left(task.id) else 0
@@ -76,9 +79,9 @@ class Watching:
                 )
         return await watcher.next()
 
-    def _look(self, task: Task) -> TaskUpdate | None:
+    async def _look(self, task: Task) -> TaskUpdate | None:
         """See what another process has made of it."""
-        found = self.ledger.stored(task.id)
+        found = await self.ledger.stored(task.id)
         if found.version == task.version:
             return None
         moved, at = difference(task, found), found.changed_at
@@ -86,7 +89,7 @@ class Watching:
 
     async def _is_left(self, task_id: str) -> bool:
         """Whether nobody goes on with it: not who did, and here it is not being worked on."""
-        process = self.ledger.store.process(task_id)
+        process = await self.ledger.store.process(task_id)
         if process == self.process.id:
             return True
         return bool(await to_thread.run_sync(gone, self.process.folder, (process,)))

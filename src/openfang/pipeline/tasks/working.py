@@ -69,7 +69,8 @@ class Working:
 
     async def _look_at(self, here: set[str]) -> None:
         try:
-            for task_id in here - {task for task, _ in self.ledger.store.unfinished()}:
+            unfinished = {task for task, _ in await self.ledger.store.unfinished()}
+            for task_id in here - unfinished:
                 await self.ledger.look(task_id)
         except HomeError as error:  # they are looked at again
             _log.warning("What another process made of tasks cannot be seen: %s", error.message)

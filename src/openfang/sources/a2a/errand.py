@@ -84,12 +84,12 @@ class Errand:
         arguments = self.admitted.call.arguments
         self._task = str(arguments.get("task") or "")
         ends = bool(arguments.get("cancel"))
-        if wrong := self._wrong(arguments, ends=ends):
+        if wrong := await self._wrong(arguments, ends=ends):
             return error_result(wrong)
         if ends:
             return await self._cancelled()
         name = str(arguments.get("context") or "")
-        context = self._abroad(name)
+        context = await self._abroad(name)
         try:
             task = await self._asked(await self._made(_parts(arguments), context))
         except anyio.get_cancelled_exc_class():
@@ -100,23 +100,23 @@ class Errand:
         told = replace(task, context=name) if name and task.context == context else task
         return self._ended(self._hop.back(result_of(self.peer, told), task.metadata))
 
-    def _wrong(self, arguments: Mapping[str, Any], *, ends: bool) -> str:
+    async def _wrong(self, arguments: Mapping[str, Any], *, ends: bool) -> str:
         if ends and not self._task:
             return "There is nothing to end: give the task"
         if not (arguments.get("message") or arguments.get("parts") or self._task):
             return "There is nothing to send: give a message, or a task to go on with"
-        if self._task and self.ledger is not None and not self._may(self.ledger, ends=ends):
+        if self._task and self.ledger is not None and not await self._may(self.ledger, ends=ends):
             return f"No task {self._task} of yours at {self.peer}"
         return ""
 
-    def _may(self, ledger: Ledger, *, ends: bool) -> bool:
+    async def _may(self, ledger: Ledger, *, ends: bool) -> bool:
         """Whether the task is the caller's; an administrator may end anybody's."""
-        call, owner = self.admitted.call, ledger.owner(self.peer, self._task)
+        call, owner = self.admitted.call, await ledger.owner(self.peer, self._task)
         return owner == call.root or (ends and owner is not None and call.caller.admin)
 
-    def _abroad(self, name: str) -> str:
+    async def _abroad(self, name: str) -> str:
         root = self.admitted.call.root
-        return name if self.ledger is None else self.ledger.abroad(self.peer, root, name)
+        return name if self.ledger is None else await self.ledger.abroad(self.peer, root, name)
 
     async def _made(self, parts: tuple[Part, ...], context: str) -> PeerTask:
         if not parts:

@@ -31,13 +31,13 @@ class Ledger:
     key: bytes = field(repr=False)
     now: Callable[[], int]
 
-    def owner(self, peer: str, task: str) -> str | None:
+    async def owner(self, peer: str, task: str) -> str | None:
         """Say for whom a task was begun; None if nobody here did."""
-        return self.store.owner(peer, task)
+        return await self.store.owner(peer, task)
 
-    def abroad(self, peer: str, caller: str, context: str) -> str:
+    async def abroad(self, peer: str, caller: str, context: str) -> str:
         """Name a conversation as the peer has it; any name that it did not give is the caller's."""
-        if not context or self.store.speaks_in(peer, caller, context):
+        if not context or await self.store.speaks_in(peer, caller, context):
             return context
         named = json.dumps([peer, caller, context]).encode()
         return f"context_{hmac.digest(self.key, named, 'sha256').hex()[:32]}"

@@ -146,7 +146,7 @@ class _Board:
         else:
             taken = await self._made(change, board.claim(change, wanted, until))
         if taken is None and wanted is not None:
-            raise self._why_not(change.viewer, wanted)
+            raise await self._why_not(change.viewer, wanted)
         if taken is None:
             return text_result("There is no task to claim.", structured={"task_id": None})
         return text_result(_whole(taken), labels=taken.labels, structured=_body(taken))
@@ -157,24 +157,24 @@ class _Board:
         kept = board.complete(change, task, asked["result"], admitted.labels)
         done = await self._made(change, kept, board.drop_oldest(change.viewer.space))
         if done is None:
-            raise self._why_not(change.viewer, task)
+            raise await self._why_not(change.viewer, task)
         return text_result(f"Completed {task}.", structured={"task_id": task})
 
     async def list(self, admitted: Admitted) -> Result:
         asked, viewer = admitted.call.arguments, _viewer(admitted.call)
         if "task_id" in asked:
-            return self._show(viewer, asked["task_id"])
+            return await self._show(viewer, asked["task_id"])
         status = Status(asked["status"]) if "status" in asked else None
         limit = asked.get("limit", _USUALLY_LISTED)
-        found, total = self.rows.page(viewer, status, limit)
+        found, total = await self.rows.page(viewer, status, limit)
         lines = [_line(one) for one in found] or ["There is no such task."]
         if total > len(found):
             lines.append(f"[{len(found)} of {total}]")
         listed = {"tasks": [_body(one, most=_SHOWN) for one in found], "total": total}
         return text_result("\n".join(lines), labels=_labels(found), structured=listed)
 
-    def _show(self, viewer: Viewer, task: str) -> Result:
-        found = self.rows.find(viewer, task)
+    async def _show(self, viewer: Viewer, task: str) -> Result:
+        found = await self.rows.find(viewer, task)
         if found is None:
             raise _unknown(task)
         shown = {"tasks": [_body(found)], "total": 1}
@@ -193,8 +193,8 @@ class _Board:
             way_out="agent_list names those there are, or leave assigned_to out",
         )
 
-    def _why_not(self, viewer: Viewer, task: str) -> NotFound | Conflict:
-        found = self.rows.find(viewer, task)
+    async def _why_not(self, viewer: Viewer, task: str) -> NotFound | Conflict:
+        found = await self.rows.find(viewer, task)
         if found is None:
             return _unknown(task)
         match found.status:
@@ -222,7 +222,7 @@ class _Board:
             await self.writer.write(Unit(statements=statements))
         except HomeError as error:
             raise SourceFailed(error.message, way_out=error.way_out) from error
-        return self.rows.changed(change.viewer.space, change.call)
+        return await self.rows.changed(change.viewer.space, change.call)
 
 
 def _viewer(call: Call) -> Viewer:

@@ -30,13 +30,13 @@ class Carried:
     writer: Writer
     home: Path
 
-    def by(self, root: Path, path: str) -> Labels:
+    async def by(self, root: Path, path: str) -> Labels:
         """What a file carries."""
-        return self.store.of(self._place(root), _plain(root, path))
+        return await self.store.of(self._place(root), _plain(root, path))
 
-    def by_any(self, root: Path) -> Labels:
+    async def by_any(self, root: Path) -> Labels:
         """What anything in the workspace carries."""
-        return self.store.of_all(self._place(root))
+        return await self.store.of_all(self._place(root))
 
     async def written(self, root: Path, path: str, labels: Labels) -> None:
         """Keep what a file is about to carry."""
@@ -45,7 +45,7 @@ class Carried:
 
     async def replaced(self, root: Path, path: str, labels: Labels) -> None:
         """Forget what a file carried, if all of it is new and comes from nowhere else."""
-        if not labels & _KEPT and self.by(root, path):
+        if not labels & _KEPT and await self.by(root, path):
             await self._write(drop(self._place(root), _plain(root, path)))
 
     def _place(self, root: Path) -> str:

@@ -81,7 +81,7 @@ class _Files:
     async def read(self, admitted: Admitted) -> Result:
         path = admitted.call.arguments["path"]
         data = await to_thread.run_sync(self._read, admitted, path)
-        labels = self.carried.by(self._root(admitted), path)
+        labels = await self.carried.by(self._root(admitted), path)
         try:
             return text_result(data.decode(), labels=labels)
         except UnicodeDecodeError:

@@ -6,11 +6,9 @@ An agent has one for each who talks to it, unless its manifest says otherwise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import orjson
-from anyio import to_thread
 
 from openfang.core.decisions import Deny
 from openfang.core.errors import HomeError, SourceFailed
@@ -21,17 +19,15 @@ from openfang.core.tools import Effect, Risk, Sink
 from openfang.core.wire import memory_body
 from openfang.policy.grants import matches, way_to_grant
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
-from openfang.storage.memory import MemoryStore, Sought, looked, remember
+from openfang.storage.memory import MemoryStore, Sought, remember
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from anyio import CapacityLimiter
-
     from openfang.core.calls import Admitted, Call
     from openfang.core.memory import Memory
-    from openfang.storage.writer import Writer
+    from openfang.storage.ports import Storage, Writes
 
 _FOUND = 5
 _KEY = {
@@ -73,10 +69,10 @@ _RECALL = builtin_tool(
 
 
 def memory_tools(
-    store: MemoryStore, writer: Writer, space: Callable[[Call], str], readers: CapacityLimiter
+    storage: Storage, writer: Writes, space: Callable[[Call], str]
 ) -> Sequence[Builtin]:
     """The family of memory; `space` says where a call's memories are kept."""
-    family = _Memory(store, writer, space, readers)
+    family = _Memory(storage, writer, space)
     return [
         Builtin(_STORE, family.store, lambda call: _grant(call, "memory_write")),
         Builtin(_RECALL, family.recall, lambda call: _grant(call, "memory_read")),
@@ -85,10 +81,9 @@ def memory_tools(
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    rows: MemoryStore
-    writer: Writer
+    storage: Storage
+    writer: Writes
     space: Callable[[Call], str]
-    readers: CapacityLimiter
 
     async def store(self, admitted: Admitted) -> Result:
         call, key = admitted.call, admitted.call.arguments["key"]
@@ -104,11 +99,11 @@ class _Memory:
         arguments = admitted.call.arguments
         if ("key" in arguments) == ("query" in arguments):
             return error_result("Say either key or query: one of them, and not both.")
-        return await self._found(admitted) if "query" in arguments else self._under(admitted)
+        return await self._found(admitted) if "query" in arguments else await self._under(admitted)
 
-    def _under(self, admitted: Admitted) -> Result:
+    async def _under(self, admitted: Admitted) -> Result:
         call, key = admitted.call, admitted.call.arguments["key"]
-        found = self.rows.recall(self.space(call), key)
+        found = await MemoryStore(self.storage).recall(self.space(call), key)
         if found is None:
             return error_result(f"Nothing is remembered under {key}.")
         text, labels = found
@@ -117,7 +112,7 @@ class _Memory:
         return text_result(shown, labels=labels, structured={"value": value})
 
     async def _found(self, admitted: Admitted) -> Result:
-        """Search in a thread: what many memories hold takes some milliseconds."""
+        """Search aside: what many memories hold takes some milliseconds."""
         call, globs = admitted.call, admitted.call.caller.grants.memory_read
         sought = Sought(
             space=self.space(call),
@@ -125,11 +120,7 @@ class _Memory:
             limit=call.arguments.get("limit", _FOUND),
             granted=globs,
         )
-        found = await to_thread.run_sync(
-            partial(looked, self.rows.database.path, lambda store: store.search(sought)),
-            abandon_on_cancel=True,
-            limiter=self.readers,
-        )
+        found = await self.storage.aside(lambda reader: MemoryStore(reader).search(sought))
         return _listed([memory for memory in found if matches(globs, memory.key)])
 
 

@@ -120,7 +120,7 @@ class _Shell:
             output_limit=self.limits.output,
         )
         # Nobody knows which files a program reads.
-        labels = self.carried.by_any(folder)
+        labels = await self.carried.by_any(folder)
         async with self.confine(command) as launch:
             finished = await run(launch)
         return replace(_result(finished, command.timeout), labels=labels)

@@ -36,7 +36,7 @@ async def _version(asked: Asked) -> Answer:
 
 
 async def _status(asked: Asked) -> Answer:
-    return json_answer(asked.node.status(asked.caller))
+    return json_answer(await asked.node.status(asked.caller))
 
 
 async def _config(asked: Asked) -> Answer:

@@ -28,7 +28,7 @@ async def show(ask: Ask) -> Page | Go:
     """Find records; checking the whole log is an act of its own."""
     await ask.came.node.require(ask.caller, Role.AUDITOR)
     told = {name: ask.query.get(name, "").strip()[:_LONGEST] for name in _NAMES}
-    log = ask.came.node.status(ask.caller)["audit"]
+    log = (await ask.came.node.status(ask.caller))["audit"]
     everything = ask.query.get("all") == "1"
     first = 0 if everything else max(0, log["records"] - _WINDOW)
     chosen = {name: text for name, text in told.items() if text}

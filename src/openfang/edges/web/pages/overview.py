@@ -33,7 +33,7 @@ async def show(ask: Ask) -> Page:
     chosen = chosen if chosen in RANGES else _USUAL
     figures = await ask.watch.figures(ask.caller, RANGES[chosen][0])
     servers = await servers_shown(ask, figures)
-    status = ask.came.node.status(ask.caller)
+    status = await ask.came.node.status(ask.caller)
     return Page(
         template="overview.html",
         title="Overview",

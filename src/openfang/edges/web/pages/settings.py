@@ -36,7 +36,7 @@ async def show(ask: Ask) -> Page | Go:
         title="Settings",
         section="settings",
         values={
-            "status": ask.came.node.status(ask.caller),
+            "status": await ask.came.node.status(ask.caller),
             "config": shown and shown["config"],
             "config_state": shown and shown["state"],
             "admin": ask.caller.admin,
