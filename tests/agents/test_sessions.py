@@ -15,6 +15,7 @@ import anyio
 import pytest
 from anyio import to_thread
 from tests.agents.killed_run import WISHES, begin_call, half_a_run, opened
+from tests.slow import Slow
 
 from openfang.agents.history import resumed, unanswered
 from openfang.core.agents import Ended, Ending, Message, Speaker, Wish
@@ -129,6 +130,38 @@ async def test_so_does_what_came_into_a_run_that_never_ended(sessions: StoredSes
     await sessions.writer.write(Unit(statements=(grow_run("r", Labels.EXTERNAL_NETWORK, 1),)))
     talk = await sessions.open("a", "key:me", "default", most=20)
     assert talk.labels == Labels.USER_INPUT | Labels.EXTERNAL_NETWORK
+
+
+@pytest.mark.requirement("C9.1")
+async def test_so_does_what_a_run_leaves_that_ends_while_the_session_is_opened(
+    sessions: StoredSessions,
+) -> None:
+    talk = await sessions.open("a", "key:me", "default", most=20)
+    await sessions.begin(talk.id, "r", user("go"), Labels.USER_INPUT)
+    seen: list[str] = []
+
+    async def end(sql: str) -> None:
+        if not seen and " FROM sessions" in sql:
+            seen.append(sql)
+            await sessions.end(talk.id, "r", Ended(answer=""), Labels.USER_INPUT | Labels.PII)
+
+    slow = replace(sessions, database=Slow(sessions.database, end))
+    talk = await slow.open("a", "key:me", "default", most=20)
+    assert (len(seen), talk.labels) == (1, Labels.USER_INPUT | Labels.PII)
+
+
+async def test_a_run_is_not_taken_over_where_the_session_went_on_meanwhile(
+    sessions: StoredSessions, other: StoredSessions
+) -> None:
+    session = await half_a_run(sessions)
+    sessions.process.release()  # it is gone
+
+    async def go_on(sql: str) -> None:
+        if " FROM approvals" in sql:  # the last look before it is taken
+            await other.said(session, "r2", user("something else"))
+
+    slow = replace(other, database=Slow(other.database, go_on))
+    assert await slow.interrupted() == []
 
 
 async def test_a_call_that_was_cut_off_has_a_result_for_the_next_message(

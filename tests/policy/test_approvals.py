@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
 import pytest
+from tests.slow import Slow
 
 from openfang.app.admin import Admin
 from openfang.core.calls import Caller
-from openfang.core.errors import Conflict, GuardTripped, NotFound, Parked, PolicyViolation
+from openfang.core.errors import (
+    CallRefused,
+    Conflict,
+    GuardTripped,
+    NotFound,
+    Parked,
+    PolicyViolation,
+)
 from openfang.core.ids import Kind
 from openfang.core.keys import Answer, Key, Question, Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink, Trust
+from openfang.storage.approvals import ApprovalStore
 from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
@@ -67,6 +77,40 @@ async def test_the_identical_call_uses_an_approval_once(app: OpenApp, source: Ta
     assert (await app.call(TOOL, to="prod")).text == "done"
     assert await parked(app) != question
     assert source.reached == 1
+
+
+async def test_identical_calls_side_by_side_ask_once_however_long_a_look_takes(
+    app: OpenApp,
+) -> None:
+    app.parts.approvals.store = ApprovalStore(Slow(app.parts.database))
+    asked = set[str]()
+
+    async def call() -> None:
+        asked.add(await parked(app))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(call)
+    assert len(asked) == 1
+
+
+async def test_nobody_asks_more_than_may_be_open_by_asking_side_by_side(app: OpenApp) -> None:
+    approvals = app.parts.approvals
+    approvals.store = ApprovalStore(Slow(app.parts.database))
+    approvals.terms = replace(approvals.terms, most=2)
+    rules: list[str] = []
+
+    async def call(number: int) -> None:
+        try:
+            await app.call(TOOL, to=str(number))
+        except CallRefused as refusal:
+            rules.append(refusal.rule)
+
+    async with anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(call, number)
+    assert rules.count("too_many_questions") == 3
+    assert await approvals.store.count_pending(approvals.now()) == 2
 
 
 async def test_an_approval_covers_neither_other_arguments_nor_other_callers(app: OpenApp) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
+from tests.slow import Slow
 
 from openfang.audit.broker import Broker
 from openfang.audit.chain import digest
@@ -81,7 +82,8 @@ async def scene(
 ) -> AsyncGenerator[Scene]:
     """Open one in a folder, and end it as a node ends: the works are cancelled.
 
-    What a busy one writes takes a turn of the loop before and after, or as long as `written` does.
+    What a busy one reads and writes takes a turn of the loop before and after, or what it writes
+    as long as `written` does.
     """
     clock, file = ManualClock(), folder / "openfang.db"
     database, process = await to_thread.run_sync(open_home, file), Process(folder / "run")
@@ -96,7 +98,7 @@ async def scene(
             return numbers
 
         service = TaskService(
-            store=TaskStore(database),
+            store=TaskStore(Slow(database) if busy else database),
             append=append if busy else broker.append,
             process=process,
             low_water=lambda: broker.low_water,
