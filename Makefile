@@ -14,7 +14,7 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -87,6 +87,13 @@ CHAOS_SEED    ?= 1
 chaos: $(VENV)/.dev  ## every fault to a live daemon under load (CHAOS_MINUTES=10 CHAOS_SEED=1)
 	@$(BIN)/python -m tests.chaos --minutes $(CHAOS_MINUTES) --seed $(CHAOS_SEED)
 
+docs: $(VENV)/.dev  ## build the documentation as a site, strictly, into build/site
+	@$(BIN)/zensical build --strict --clean
+	@echo 'Open build/site/index.html, or serve it: $(BIN)/python -m http.server --bind 127.0.0.1 -d build/site'
+
+reference: $(VENV)/.dev  ## write what the pages take from the code anew
+	@$(BIN)/python -m tools.reference
+
 lock: $(VENV)/.dev  ## resolve all lock files anew
 	@$(BIN)/uv pip compile pyproject.toml --extra agents $(LOCK) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --group dev --all-extras $(LOCK) -o requirements-dev.lock
@@ -95,7 +102,7 @@ lock: $(VENV)/.dev  ## resolve all lock files anew
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 clean:  ## remove what the commands above made
-	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage .coverage.* build dist
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .coverage .coverage.* .cache build dist
 
 $(VENV)/bin/uv:
 	@$(PYTHON) -c $(NEW_ENOUGH)

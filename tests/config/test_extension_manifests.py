@@ -221,5 +221,5 @@ def test_the_page_explains_exactly_the_keys_that_there_are() -> None:
 
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/extensions.md").read_text("utf-8")
-    example = page.partition("```json\n")[2].partition("```")[0]
+    example = page.partition('```json title="manifest.json"\n')[2].partition("```")[0]
     assert spec(written(tmp_path, json.loads(example))).permissions.network

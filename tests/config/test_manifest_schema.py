@@ -90,7 +90,7 @@ def test_the_page_explains_exactly_the_keys_that_there_are(file: FileName) -> No
 
 
 EXAMPLES: list[tuple[str, str]] = re.findall(
-    r"^```(toml|json)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+    r"^```(toml|json)[^\n]*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
 
 

@@ -25,7 +25,7 @@ def first_column(heading: str) -> list[str]:
 
 
 def test_the_example_loads_and_passes_its_own_tests(tmp_path: Path) -> None:
-    blocks = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```toml[^\n]*\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert blocks
     for block in blocks:
         (tmp_path / "policy.toml").write_text(block)

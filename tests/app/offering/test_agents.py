@@ -65,7 +65,7 @@ def from_the_seed() -> str:
 
 def from_the_page() -> str:
     shown = re.search(
-        r"^### Agents\n.*?```json\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE
+        r"^### Agents\n.*?```json[^\n]*\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE
     )
     assert shown
     return shown[1]
