@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cyclopts import CycloptsError
 
 from openfang.cli.app import _COMMANDS, _GROUPS, _PLAIN, build_app
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 _ALWAYS: Final = frozenset({"--help", "-h", "--version", "-V"})
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
@@ -44,9 +47,14 @@ def _path(words: list[str]) -> tuple[tuple[str, ...], str]:
 
 
 @cache
+def _parser() -> App:
+    return build_app()
+
+
+@cache
 def options(path: tuple[str, ...]) -> frozenset[str]:
     """Every option of a command; of a group, none."""
-    app = build_app(path)
+    app = _parser()
     for name in path:
         app = app[name]
     if path[0] in _GROUPS and len(path) == 1:

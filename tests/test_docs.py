@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tools.reference.pages import MAKERS, outdated, regions
 
 import openfang
 from openfang.cli.app import _COMMANDS, _GROUPS
 from openfang.core import events
 from openfang.core.errors import OpenFangError
+from openfang.core.event_kinds import KINDS
 from openfang.edges.api.table import ENDPOINTS
 from openfang.testing import open_test_app
 
@@ -62,6 +64,18 @@ def signature(tool: Tool) -> str:
 def test_every_event_is_told_of() -> None:
     named = {name: value for name, value in vars(events).items() if name.isupper()}
     assert told("audit.md") == {value for value in named.values() if isinstance(value, str)}
+
+
+def test_every_event_has_its_words() -> None:
+    named = [value for name, value in vars(events).items() if name.isupper()]
+    assert sorted(one.name for one in KINDS) == sorted(one for one in named if isinstance(one, str))
+
+
+@pytest.mark.requirement("C19.3")
+def test_what_the_pages_take_from_the_code_is_what_the_code_gives() -> None:
+    assert [page.name for page in outdated()] == [], "make reference"
+    made = {name for page in DOCS.rglob("*.md") for name in regions(page)}
+    assert made == set(MAKERS)
 
 
 @pytest.mark.usefixtures("everything_imported")

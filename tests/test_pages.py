@@ -6,156 +6,114 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from tests import forked
+from tests.commands import unparsed
+from tests.desk import Desk, alike, command, served, typed
+from tests.pages import DOCS, ROOT, pages
 from tests.peers.servers import install, runners
+
+from openfang.core.event_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-ROOT = Path(__file__).parent.parent
+    from tests.desk import Typed
+
 pytestmark = [pytest.mark.requirement("C19.3"), pytest.mark.needs("bash", "curl", "bwrap")]
-# What cannot be typed where there is no network, and why.
-ONLINE = {"openfang servers login tickets": "somebody signs in to a service of the network"}
-_MARK = "<<ended with %s>>"
-_ENDED = re.compile(r"<<ended with (\d+)>>\n")
+
+# What is not typed: it needs what is not here. The parser takes it all the same.
+NOT_TYPED: Final[Mapping[str, str]] = {
+    "openfang servers login tickets": "somebody signs in to a service of the network",
+    "openfang nodes trust https://two.example": "another node of the network shows its key",
+}
+# Pages typed at a desk of their own: they would see what others do, or others what they do.
+ALONE: Final[Mapping[str, str]] = {
+    "usage.md": "it counts all that the node has done",
+    "backup.md": "it ends the daemon, and puts another home in the place of this one",
+    "operations.md": "it ends the daemon",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """One command of a page, and what the page says that it answers."""
-
-    command: str
-    answer: str
-
-
-def typed(page: str) -> list[Typed]:
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    found: list[Typed] = []
-    for block in blocks:
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, answer = part.partition("\n")
-            if command not in ONLINE:
-                found.append(Typed(command, answer))
-    return found
+def typed_pages() -> list[str]:
+    """Every page with something to type; those of the root have tests of their own."""
+    inside = [path for path in pages() if DOCS in path.parents]
+    named = [str(path.relative_to(DOCS)) for path in inside]
+    return [name for name in named if to_type(name)]
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """Where a reader sits: a home that a daemon serves, a folder of files, a shell."""
-
-    environ: dict[str, str]
-    folder: Path
-    address: str
-
-    def type(
-        self, page: list[Typed], instead: Mapping[str, str] | None = None
-    ) -> list[tuple[int, str]]:
-        """Type the commands of a page into one shell; say how each ended, and what it answered."""
-        script = "\n".join(f"{one.command}\nprintf '{_MARK}\\n' $?" for one in page)
-        files, backups = (str(self.folder / name) for name in ("files", "backups"))
-        places = {"/srv/files": files, "/mnt/backups": backups, "127.0.0.1:50051": self.address}
-        for place, here in {**places, **(instead or {})}.items():
-            script = script.replace(place, here)
-        ran = subprocess.run(
-            [shutil.which("bash") or "bash", "-c", script],
-            env=self.environ,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        parts = _ENDED.split(ran.stdout)
-        answers = [part.replace(str(self.folder / "files"), "/srv/files") for part in parts[::2]]
-        assert len(answers) == len(page) + 1, ran.stderr
-        return list(zip(map(int, parts[1::2]), answers, strict=False))
+def to_type(name: str) -> list[Typed]:
+    return [one for one in typed(name) if one.command not in NOT_TYPED]
 
 
 @contextmanager
-def served(environ: dict[str, str], folder: Path) -> Generator[Desk]:
-    """Have a daemon serve the home of a reader who sits in a folder."""
-    openfang = [sys.executable, "-m", "openfang"]
-    start = [*openfang, "start", "--init", "--detach"]
-    environ = {**environ, "OPENFANG_LISTEN": "127.0.0.1:0"}
-    subprocess.run(start, env=environ, check=True, stdout=subprocess.DEVNULL)
-    daemon = json.loads(Path(environ["OPENFANG_HOME"], "daemon.json").read_text())
-    try:
-        yield Desk(environ, folder, daemon["listen_addr"])
-    finally:
-        subprocess.run([*openfang, "stop"], env=environ, check=True, stdout=subprocess.DEVNULL)
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Generator[Desk]:
-    home = tmp_path / ".openfang"
+def sat_down(folder: Path) -> Generator[Desk]:
+    """Sit down in a folder, where a daemon serves a home that is new."""
+    home = folder / ".openfang"
     for name in ("files", "backups"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "token.txt").write_text("not-a-real-token\n")
-    shutil.copy(ROOT / "docs" / "examples" / "openai" / "chat.py", tmp_path)
-    environ = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{runners(tmp_path / 'prefix')}",
-        "HOME": str(tmp_path),
-        "OPENFANG_HOME": str(home),
-    }
-    with served(environ, tmp_path) as desk:
-        install(home / "servers" / "files" / "home")  # as the page says for one without a network
+        (folder / name).mkdir()
+    (folder / "token.txt").write_text("not-a-real-token\n")
+    shutil.copy(DOCS / "examples" / "openai" / "chat.py", folder)
+    with command(folder / "bin") as programs:
+        path = (programs, str(Path(sys.executable).parent), str(runners(folder / "prefix")))
+        environ = {
+            "PATH": os.pathsep.join(path),
+            "HOME": str(folder),
+            "OPENFANG_HOME": str(home),
+        }
+        with served(environ, folder) as desk:
+            install(home / "servers" / "files" / "home")  # as the page says, without a network
+            yield desk
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Desk]:
+    with sat_down(tmp_path_factory.mktemp("desk")) as desk:
         yield desk
+        assert undescribed(desk) == []
 
 
-def alike(told: str, answered: str) -> bool:
-    """Whether an answer is the page's: `...` stands for anything, and JSON may be laid out.
-
-    A line of nothing else stands for any number of lines.
-    """
-    if told.startswith("{"):
-        return same(json.loads(told), json.loads(answered))
-    lines = [re.escape(line.rstrip()).replace(r"\.\.\.", ".*") for line in told.splitlines()]
-    lines = ["(?:.*\n)*.*" if line == ".*" else line for line in lines]
-    pattern = "\n".join(line.replace(r"\ ", " +") for line in lines)
-    return re.fullmatch(pattern, answered.strip()) is not None
+def undescribed(desk: Desk) -> list[tuple[str, ...]]:
+    """What is in the log of all that was typed and not on its page: event, level, key."""
+    query = "SELECT DISTINCT event_type, level, key FROM task_audits, json_each(payload)"
+    found = forked.run(("audit", "sql", query, "--json"), desk.environ)
+    told = {(one.name, level, key) for one in KINDS for level in one.levels for key in one.fields}
+    written = [tuple(one.values()) for one in json.loads(found.stdout)]
+    assert written
+    return [one for one in written if one not in told]
 
 
-def same(told: Any, answered: Any) -> bool:
-    """Compare JSON; of numbers that count records only the kind."""
-    match told:
-        case dict():
-            table = cast("dict[str, Any]", told)
-            return set(table) == set(answered) and all(
-                same(value, answered[key]) for key, value in table.items()
-            )
-        case list():
-            pairs = zip(cast("list[Any]", told), answered, strict=True)
-            return all(same(*pair) for pair in pairs)
-        case int():
-            return isinstance(answered, int)
-        case str():
-            return re.fullmatch(re.escape(told).replace(r"\.\.\.", ".*"), answered) is not None
-        case _:
-            return told == answered
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("mcp.md", "http.md", "agents.md", "usage.md", "a2a.md", "openai.md", "schedules.md"),
-        *("operations.md", "backup.md", "policy.md", "approvals.md", "start.md"),
-    ],
-)
-def test_every_command_of_a_page_works_and_answers_as_the_page_says(desk: Desk, name: str) -> None:
-    page = typed(name)
-    assert page
+def works(desk: Desk, page: list[Typed]) -> None:
     for one, (code, answered) in zip(page, desk.type(page), strict=True):
         assert (one.command, code) == (one.command, 0), answered
         if one.answer:
             assert alike(one.answer, answered), (one, answered)
+
+
+@pytest.mark.parametrize("name", [one for one in typed_pages() if one not in ALONE])
+def test_every_command_of_a_page_works_and_answers_as_the_page_says(
+    shared: Desk, name: str
+) -> None:
+    works(shared, to_type(name))
+
+
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_so_do_those_of_a_page_that_wants_the_node_for_itself(tmp_path: Path, name: str) -> None:
+    with sat_down(tmp_path) as desk:
+        works(desk, to_type(name))
+
+
+def test_what_is_made_by_make_is_there() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for name in ("../README.md", "../CONTRIBUTING.md"):
+        made = [one.command.split() for one in typed(name) if one.command.startswith("make ")]
+        assert made
+        assert [words for words in made if words[1] not in targets] == []
 
 
 def test_a_wrong_answer_would_be_seen() -> None:
@@ -167,6 +125,8 @@ def test_a_wrong_answer_would_be_seen() -> None:
     assert not alike('{"ok": "yes"}', '{"ok": "no"}')
 
 
-def test_what_is_not_typed_still_stands_on_a_page() -> None:
-    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md"))
-    assert [command for command in ONLINE if f"$ {command}\n" not in pages] == []
+def test_what_is_not_typed_still_stands_on_a_page_and_is_a_command() -> None:
+    named = {one.command for path in pages() for one in typed(os.path.relpath(path, DOCS))}
+    assert set(NOT_TYPED) <= named
+    ours = [one for one in NOT_TYPED if one.startswith("openfang ")]
+    assert [(one, unparsed(one)) for one in ours if unparsed(one)] == []

@@ -9,14 +9,15 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.desk import alike, served, typed
 from tests.node import NODE
+from tests.pages import ROOT
 from tests.peers.inspector import PROGRAM
-from tests.test_pages import ROOT, alike, served, typed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tests.test_pages import Desk
+    from tests.desk import Desk
 
 pytestmark = [
     pytest.mark.requirement("C12.5", "C19.3"),

@@ -10,8 +10,10 @@ import pytest
 
 from openfang.app.rules.cases import run_tests
 from openfang.app.rules.drafts import rules_of
-from openfang.config.rules import RuleEntry, TestEntry
-from openfang.policy.rules.conditions import VARIABLES
+from openfang.config.rules import RuleEntry
+from openfang.core.tools import Risk
+from openfang.policy.rules.conditions import VARIABLES, compiled
+from openfang.policy.rules.language import FUNCTIONS, VARIABLES_IN_WORDS
 
 pytestmark = pytest.mark.requirement("C19.3", "C7.8")
 
@@ -35,10 +37,12 @@ def test_the_example_loads_and_passes_its_own_tests(tmp_path: Path) -> None:
         assert [one.as_json() for one in tried if not one.passed] == []
 
 
-def test_every_key_effect_and_variable_is_told_of_and_no_other() -> None:
-    assert first_column("Keys of a rule") == list(RuleEntry.model_fields)
+def test_every_effect_and_variable_is_told_of_and_no_other() -> None:
     effects = RuleEntry.model_json_schema()["properties"]["effect"]["enum"]
     assert sorted(first_column("What a rule says")) == sorted(effects)
-    levels = {"LOW", "MEDIUM", "HIGH", "CRITICAL"}
-    assert sorted(first_column("Conditions")) == sorted(set(VARIABLES) - levels)
-    assert all(f"`{name}`" in PAGE for name in TestEntry.model_fields)
+    assert set(VARIABLES_IN_WORDS) == set(VARIABLES) - {risk.name for risk in Risk}
+
+
+@pytest.mark.parametrize("example", [one.example for one in FUNCTIONS.values()])
+def test_every_function_that_is_told_of_is_there(example: str) -> None:
+    assert compiled(example)

@@ -87,7 +87,10 @@ class When(Section):
         description="The time of day before which it holds; earlier than `after`: of the next day.",
     )
     days: tuple[DayName, ...] = Field(
-        default=DAYS, min_length=1, description="The days on which it begins to hold."
+        default=DAYS,
+        min_length=1,
+        description="The days on which it begins to hold, `mon` to `sun`; hours over midnight "
+        "belong to the day they begin on.",
     )
     timezone: Zone = Field(default="UTC", description="The time zone of both.")
 
@@ -109,7 +112,11 @@ def _minute(clock: str | None, unset: int) -> int:
 class Carries(Section):
     """What a call must carry, in the words of the flow rules."""
 
-    any: tuple[LabelName, ...] = Field(default=(), description="One of these.")
+    any: tuple[LabelName, ...] = Field(
+        default=(),
+        description="One of these: `external_network`, `untrusted_agent`, `user_input`, `secret`, "
+        "`pii`, `private`, `local_file`.",
+    )
     all: tuple[LabelName, ...] = Field(default=(), description="Each of these.")
     none: tuple[LabelName, ...] = Field(default=(), description="None of these.")
 
@@ -121,33 +128,57 @@ class Carries(Section):
 class RuleEntry(Section):
     """One rule. Every key narrows what it is about; one that is unset does not."""
 
-    name: RuleName = Field(description="Its name, which no other rule has.")
+    name: RuleName = Field(
+        description="Its name: small letters, digits, `-` and `_`; no other rule has it."
+    )
     effect: Says = Field(
         description="`deny` refuses, `ask` asks a person, `allow` says yes in a person's place, "
         "`hide` lets the tool not exist."
     )
-    enabled: bool = Field(default=True, description="Whether it is there at all.")
+    enabled: bool = Field(
+        default=True, description="Whether it holds; one that is off is checked all the same."
+    )
     shadow: bool = Field(
-        default=False, description="Whether it is only recorded, and changes nothing."
+        default=False, description="Whether it is only looked at and recorded, and changes nothing."
     )
     callers: Patterns = Field(
-        default=(), description="Who calls: ids such as `key:ci`, or patterns such as `agent:*`."
+        default=(),
+        description="Who calls: `key:NAME`, `agent:NAME`, `oauth:SUBJECT`, `mcp:SERVER` and "
+        "`a2a:PEER` (who ask something back), `local-mcp`, or patterns; `!` before what is not "
+        "meant.",
     )
-    roles: tuple[RoleName, ...] = Field(default=(), description="The roles of who calls.")
-    edges: tuple[EdgeName, ...] = Field(default=(), description="Where the call came in.")
+    roles: tuple[RoleName, ...] = Field(
+        default=(),
+        description="The roles of who calls: `user`, `auditor`, `approver`, `admin`; of all "
+        "callers only keys have another role than `user`.",
+    )
+    edges: tuple[EdgeName, ...] = Field(
+        default=(),
+        description="Where the call, or the one that led to it, came in: `a2a`, `api`, `cli`, "
+        "`mcp`, `openai`, `python`, `resume`, `schedule`, `trigger`, `web`.",
+    )
     tools: Patterns = Field(
-        default=(), description="Canonical ids of tools, or patterns such as `mcp:files:*`."
+        default=(),
+        description="Canonical ids of tools (`builtin:shell_exec`, `mcp:SERVER:TOOL`, "
+        "`agent:NAME`), or patterns; `!` before what is not meant.",
     )
-    kinds: tuple[KindName, ...] = Field(default=(), description="Where the tools come from.")
+    kinds: tuple[KindName, ...] = Field(
+        default=(),
+        description="Where the tools come from: `builtin`, `mcp`, `ext`, `agent`, `a2a`, `client`.",
+    )
     sources: Patterns = Field(
-        default=(), description="Who offers them: names of servers, of agents, or `builtin`."
+        default=(),
+        description="Who offers them: names of servers, agents and peers, or `builtin`; patterns, "
+        "and `!`, as above.",
     )
     risk: RiskName | None = Field(default=None, description="Tools of this risk or a higher one.")
     tags: tuple[TagName, ...] = Field(
         default=(), description="Tools that have one of these side-effect tags."
     )
     mode: ModeName | None = Field(default=None, description="Calls of this mode.")
-    labels: Carries = Field(default=Carries(), description="What the call carries.")
+    labels: Carries = Field(
+        default=Carries(), description="What the call carries, in the words below."
+    )
     when: When | None = Field(default=None, description="When it holds; unset: always.")
     condition: Text | None = Field(
         default=None, description="A CEL expression over the call that must be true."

@@ -22,6 +22,7 @@ from openfang.edges.api import (
 )
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer
+from openfang.edges.api.meanings import IN_PATH, IN_QUERY, described, meaning
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "security": [] if endpoint.access is Access.PUBLIC else [{"key": []}, {"header": []}],
     }
     if endpoint.body is not None:
-        content = {"application/json": {"schema": endpoint.body}}
+        content = {"application/json": {"schema": described(endpoint.name, endpoint.body)}}
         needed = not _takes_nothing(endpoint.body)
         operation["requestBody"] = {"required": needed, "content": content}
     return operation
@@ -143,17 +144,24 @@ def _takes_nothing(body: schemas.Schema) -> bool:
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     named = _PARAMETER.findall(endpoint.path)
-    in_path = [_parameter(name, "path", {"type": "string", "minLength": 1}) for name in named]
-    in_query = [_parameter(name, "query", schema) for name, schema in endpoint.query.items()]
+    in_path = [
+        _parameter(name, "path", {"type": "string", "minLength": 1}, IN_PATH[name])
+        for name in named
+    ]
+    in_query = [
+        _parameter(name, "query", schema, meaning(endpoint.name, name, IN_QUERY))
+        for name, schema in endpoint.query.items()
+    ]
     in_head = [
-        {**_parameter(name, "header", {"type": "string"}), "description": text}
+        _parameter(name, "header", {"type": "string"}, text)
         for name, text in endpoint.headers.items()
     ]
     return in_path + in_query + in_head
 
 
-def _parameter(name: str, place: str, schema: schemas.Schema) -> dict[str, Any]:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema}
+def _parameter(name: str, place: str, schema: schemas.Schema, text: str) -> dict[str, Any]:
+    required = place == "path"
+    return {"name": name, "in": place, "required": required, "schema": schema, "description": text}
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:

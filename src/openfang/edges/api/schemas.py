@@ -28,7 +28,7 @@ def word(**more: object) -> Schema:
 
 def one_of(*words: str) -> Schema:
     """One of these words."""
-    return {"type": "string", "enum": sorted(words)}
+    return {"type": "string", "enum": sorted(set(words))}
 
 
 def listed(items: Schema, **more: object) -> Schema:

@@ -67,7 +67,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, Callable[[Facts], Any]]]] = {
     **{risk.name: ("int", lambda _, level=int(risk): level) for risk in Risk},
     "now": ("time", lambda facts: datetime.fromtimestamp(facts.now / _SECOND, UTC)),
 }
-VARIABLES: Final = tuple(_VARIABLES)
+VARIABLES: Final = {name: kind for name, (kind, _) in _VARIABLES.items()}
 _READ: Final = {name: read for name, (_, read) in _VARIABLES.items()}
 
 
