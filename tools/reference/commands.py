@@ -46,10 +46,17 @@ def _command(*path: str) -> str:
     usage = " ".join(["openfang", *path, *_shape(found)])
     parts = [f"{'#' * (2 + len(path))} openfang {' '.join(path)}", _said(app)]
     if found:
-        rows = [(_names(one), one.parameter.help or "", _values(one)) for one in found]
-        parts.append(table(("option", "meaning", "values"), rows).rstrip("\n"))
+        parts.append(_options(found))
     parts.insert(1, f"`{usage}`")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _options(found: list[Argument]) -> str:
+    """A table of them; where none has values to choose from, without a column for those."""
+    rows = [(_names(one), one.parameter.help or "", _values(one)) for one in found]
+    width = 3 if any(values for _, _, values in rows) else 2
+    heads = ("option", "meaning", "values")[:width]
+    return table(heads, [row[:width] for row in rows]).rstrip("\n")
 
 
 @cache
