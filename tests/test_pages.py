@@ -32,12 +32,15 @@ NOT_TYPED: Final[Mapping[str, str]] = {
     "openfang servers login tickets": "somebody signs in to a service of the network",
     "openfang nodes trust https://two.example": "another node of the network shows its key",
 }
-# Pages typed at a desk of their own: they would see what others do, or others what they do.
-ALONE: Final[Mapping[str, str]] = {
+# Pages that are typed at another desk, in this order: they would see what others do, or others
+# what they do.
+APART: Final[Mapping[str, str]] = {
     "usage.md": "it counts all that the node has done",
-    "backup.md": "it ends the daemon, and puts another home in the place of this one",
     "operations.md": "it ends the daemon",
+    "backup.md": "it ends the daemon, and puts another home in the place of this one",
 }
+# A person has the rate of a person; here all pages are typed within a minute.
+_UNHURRIED: Final = "\n[limits]\ncells_per_minute = 100000\nburst = 100000\n"
 
 
 def typed_pages() -> list[str]:
@@ -66,26 +69,31 @@ def sat_down(folder: Path) -> Generator[Desk]:
             "HOME": str(folder),
             "OPENFANG_HOME": str(home),
         }
+        forked.run(("init",), environ)
+        with (home / "config.toml").open("a") as file:
+            file.write(_UNHURRIED)
         with served(environ, folder) as desk:
-            install(home / "servers" / "files" / "home")  # as the page says, without a network
             yield desk
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Desk]:
     with sat_down(tmp_path_factory.mktemp("desk")) as desk:
+        home = Path(desk.environ["OPENFANG_HOME"])
+        install(home / "servers" / "files" / "home")  # as the page says, without a network
         yield desk
         assert undescribed(desk) == []
 
 
-def undescribed(desk: Desk) -> list[tuple[str, ...]]:
+def undescribed(desk: Desk) -> list[tuple[str, str, str]]:
     """What is in the log of all that was typed and not on its page: event, level, key."""
-    query = "SELECT DISTINCT event_type, level, key FROM task_audits, json_each(payload)"
+    query = "SELECT event_type, level, payload FROM task_audits"
     found = forked.run(("audit", "sql", query, "--json"), desk.environ)
+    rows = [tuple(one.values()) for one in json.loads(found.stdout)]
+    assert rows
+    written = {(event, level, key) for event, level, text in rows for key in json.loads(text)}
     told = {(one.name, level, key) for one in KINDS for level in one.levels for key in one.fields}
-    written = [tuple(one.values()) for one in json.loads(found.stdout)]
-    assert written
-    return [one for one in written if one not in told]
+    return sorted(written - told)
 
 
 def works(desk: Desk, page: list[Typed]) -> None:
@@ -95,17 +103,17 @@ def works(desk: Desk, page: list[Typed]) -> None:
             assert alike(one.answer, answered), (one, answered)
 
 
-@pytest.mark.parametrize("name", [one for one in typed_pages() if one not in ALONE])
+@pytest.mark.parametrize("name", [one for one in typed_pages() if one not in APART])
 def test_every_command_of_a_page_works_and_answers_as_the_page_says(
     shared: Desk, name: str
 ) -> None:
     works(shared, to_type(name))
 
 
-@pytest.mark.parametrize("name", sorted(ALONE))
-def test_so_do_those_of_a_page_that_wants_the_node_for_itself(tmp_path: Path, name: str) -> None:
+def test_so_do_those_of_pages_that_want_the_node_for_themselves(tmp_path: Path) -> None:
     with sat_down(tmp_path) as desk:
-        works(desk, to_type(name))
+        for name in APART:
+            works(desk, to_type(name))
 
 
 def test_what_is_made_by_make_is_there() -> None:

@@ -82,7 +82,9 @@ KINDS: Final = (
         ("warning",),
     ),
     EventKind(
-        events.KEY_CREATED, "A key or an admin token was made.", ("key", "name", "role", "tools")
+        events.KEY_CREATED,
+        "A key or an admin token was made.",
+        ("key", "name", "role", "tools", "by"),
     ),
     EventKind(events.KEY_REVOKED, "One was ended.", ("key", "name")),
     EventKind(events.SPEC_FROZEN, "A plan was frozen.", ("spec", "project", "name")),
