@@ -89,7 +89,8 @@ chaos: $(VENV)/.dev  ## every fault to a live daemon under load (CHAOS_MINUTES=1
 
 docs: $(VENV)/.dev  ## build the documentation as a site, strictly, into build/site
 	@$(BIN)/zensical build --strict --clean
-	@echo 'Open build/site/index.html, or serve it: $(BIN)/python -m http.server --bind 127.0.0.1 -d build/site'
+	@echo 'Open build/site/index.html; the search works where it is served:'
+	@echo '  $(BIN)/python -m http.server --bind 127.0.0.1 -d build/site'
 
 reference: $(VENV)/.dev  ## write what the pages take from the code anew
 	@$(BIN)/python -m tools.reference
