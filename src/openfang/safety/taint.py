@@ -55,7 +55,7 @@ def turns_on_targets(labels: Labels, sink: Sink) -> bool:
 _SECRET = Deny(
     "A secret must not leave this machine",
     "secret_leaves",
-    "Refer to it as secret://NAME instead of passing its value",
+    "Store it (openfang secrets set NAME) and name it as ${NAME} in the entry of its server",
 )
 _PRIVATE = Deny(
     "Private data and untrusted content together must not reach a target that the user did not "
