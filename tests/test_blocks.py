@@ -13,6 +13,7 @@ import subprocess
 import time
 from configparser import ConfigParser
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -38,7 +39,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C19.3")
 
 # What a block may import that the environment of the tests has not, and who runs it instead.
-ELSEWHERE: Final[Mapping[str, str]] = {}
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "agents": "tests/peers/test_frameworks.py",
+    "autogen_ext": "nobody; the page says so",
+    "crewai_tools": "nobody; the page says so",
+    "google": "nobody; the page says so",
+    "langchain_mcp_adapters": "tests/peers/test_frameworks.py",
+    "llama_index": "nobody; the page says so",
+}
 # Files that a configuration of a page includes.
 _INCLUDED: Final = {"team.toml": "", "servers.yaml": "mcp_servers: []\n"}
 _INSTRUCTIONS: Final = frozenset(
@@ -148,8 +156,9 @@ def python(block: Block, home: Path) -> None:
     del home
     if block.title.startswith("docs/"):
         assert block.text in (ROOT / block.title).read_text("utf-8")
-    compile(block.text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    for module, name in imported(ast.parse(block.text)):
+    text = dedent(block.text)  # a part of a file may come from within a function
+    compile(text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    for module, name in imported(ast.parse(text)):
         if module.partition(".")[0] in ELSEWHERE:
             continue
         found = importlib.import_module(module)
