@@ -159,7 +159,7 @@ def alike(told: str, answered: str) -> bool:
         return same(json.loads(told), json.loads(answered))
     lines = [re.escape(line.rstrip()).replace(r"\.\.\.", ".*") for line in told.splitlines()]
     lines = ["(?:.*\n)*.*" if line == ".*" else line for line in lines]
-    pattern = "\n".join(line.replace(r"\ ", " +") for line in lines)
+    pattern = "\n".join(re.sub(r"(?:\\ )+", " +", line) for line in lines)
     return re.fullmatch(pattern, answered.strip()) is not None
 
 
