@@ -99,7 +99,7 @@ async def test_a_locked_database_refuses_and_is_served_again_when_free(tmp_path:
             with anyio.fail_after(50), pytest.raises(AuditUnavailable) as caught:
                 await app.call("mcp:demo:note")
             other.execute("ROLLBACK")
-        assert "locked" in caught.value.message
+        assert "is locked by another process for more than 5 s." in caught.value.message
         assert source.reached == 1
         assert (await app.call("mcp:demo:note")).text == "ran"
 
