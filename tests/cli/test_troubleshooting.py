@@ -1,4 +1,4 @@
-"""The messages of the page on troubleshooting are those that are printed; the rest it types itself."""
+"""The messages of the page on troubleshooting are those that are printed; others it types."""
 
 from __future__ import annotations
 
