@@ -90,6 +90,15 @@ def test_the_doctor_finds_what_is_wrong_and_says_what_mends_it(fresh: Cli) -> No
     assert "backup" in failed["database"]
 
 
+def test_the_doctor_says_who_keeps_the_database_from_being_written_to(fresh: Cli) -> None:
+    with closing(sqlite3.connect(fresh.home / "openfang.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ran = fresh("doctor", "--json")
+    (found,) = [check for check in ran.json if check["check"] == "writing"]
+    assert (ran.code, found["health"]) == (1, "fail")
+    assert found["text"].endswith(f"(pid {os.getpid()})")
+
+
 @pytest.mark.requirement("C6.4")
 def test_the_doctor_says_which_models_have_no_key_or_no_address(fresh: Cli) -> None:
     for name, provider in (("coder", "openai"), ("lost", "opnai")):

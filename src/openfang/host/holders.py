@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _LISTENING: Final = "0A"
 _ADDRESS, _STATE, _INODE = 1, 3, 9
+_WRITE_LOCK: Final = "120"  # the byte of the -shm file that whoever writes has locked
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
@@ -41,6 +42,18 @@ def lock_holder(file: Path) -> Holder | None:
         for line in Path("/proc/locks").read_text().splitlines():
             _, kind, _, _, pid, place, *_ = line.split()
             if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(pid) > 0:
+                return _holder(int(pid))
+    return None
+
+
+def writer(database: Path) -> Holder | None:
+    """Find who writes to a SQLite database in WAL mode, if that process can be seen from here."""
+    with suppress(OSError):
+        inode = str(database.with_name(f"{database.name}-shm").stat().st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, kind, _, mode, pid, place, first, *_ = line.split()
+            locked = (kind, mode, place.rpartition(":")[2], first)
+            if locked == ("POSIX", "WRITE", inode, _WRITE_LOCK) and int(pid) > 0:
                 return _holder(int(pid))
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from openfang.storage.units import GENESIS, Head
@@ -19,6 +21,17 @@ def damage(database: Database) -> str:
     """Say what SQLite finds wrong with its file; nothing when it is sound."""
     found = [str(row[0]) for row in database.read_now("PRAGMA quick_check(3)")]
     return "" if found == ["ok"] else "; ".join(found)
+
+
+def is_locked(database: Path) -> bool:
+    """Whether somebody else keeps the database from being written to, for a second."""
+    try:
+        with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    return False
 
 
 def schema_version(database: Database) -> int:

@@ -16,9 +16,11 @@ from openfang.app.home.trusting import held, peers
 from openfang.config.load import check, load
 from openfang.core.errors import OpenFangError
 from openfang.host import machine
+from openfang.host.holders import writer
 from openfang.storage.database import Database, at_once, migrations
 from openfang.storage.health import (
     damage,
+    is_locked,
     last_record,
     schema_version,
     times_set_back,
@@ -118,6 +120,7 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         return [fail("database", error.message, error.way_out)]
     looks: tuple[Callable[[], Check], ...] = (
         lambda: _intact(database),
+        lambda: _writing(file),
         lambda: _wal(waiting),
         lambda: _schema(database),
         lambda: _clock(database, now),
@@ -145,6 +148,13 @@ def _intact(database: Database) -> Check:
     if wrong:
         return fail("database", f"{database.path}: {wrong}", _RESTORE)
     return ok("database", f"{database.path} is sound")
+
+
+def _writing(file: Path) -> Check:
+    if not is_locked(file):
+        return ok("writing", "nobody is in the way")
+    by = writer(file) or "a process that cannot be seen from here"
+    return fail("writing", f"{file} is locked by {by}", "end it, or wait until it is done")
 
 
 def _wal(size: int) -> Check:
