@@ -2,6 +2,9 @@
 
 Version 2 comes first, then version 1, else there are none. A group lies below our own, and is
 removed when its child has ended; what a killed daemon left is swept by the next. All of it blocks.
+
+In version 2 a group that bounds those below it may hold no process itself. Where a service manager
+has handed a group to us (`Delegate=`), the daemon moves into a room of its own in it.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from openfang.host.descendants import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 NAME: Final = "openfang-"
 _CONTROLLERS: Final = ("memory", "pids")
@@ -26,6 +29,8 @@ _LOOKS: Final = 100
 _PATIENCE: Final = 0.5
 _PAUSE: Final = 0.005
 _MEMBERS: Final = "cgroup.procs"
+_ROOM: Final = "daemon"
+_HANDED: Final = "user.delegate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,53 @@ def _second() -> Hierarchy | None:
     for kind, point, _ in _mounts():
         own = _own_groups().get("")
         if kind == "cgroup2" and own is not None:
-            folder = point / own
-            with suppress(OSError):
-                (folder / "cgroup.subtree_control").write_text("+memory +pids")
+            folder = opened(point / own, _CONTROLLERS)
+            if folder is not None:
                 return Hierarchy(2, tuple((name, folder) for name in _CONTROLLERS))
     return None
+
+
+def opened(own: Path, controllers: Sequence[str]) -> Path | None:
+    """Say below which group children's may be made: our own, or one that was handed to us."""
+    if _opens(own, controllers):
+        return own
+    if _handed(own.parent) and _opens(own.parent, controllers):
+        return own.parent
+    if _handed(own) and _made_room(own) and _opens(own, controllers):
+        return own
+    return None
+
+
+def _opens(folder: Path, controllers: Sequence[str]) -> bool:
+    words = " ".join(f"+{name}" for name in controllers)
+    try:
+        (folder / "cgroup.subtree_control").write_text(words)
+    except OSError:
+        return False
+    return True
+
+
+def _handed(folder: Path) -> bool:
+    """Whether the service manager has left it to us; root may write everywhere, and should not."""
+    try:
+        return os.getxattr(folder, _HANDED) == b"1"
+    except OSError:
+        return False
+
+
+def _made_room(own: Path) -> bool:
+    """Move into a room below our group, if nobody but us and our children is there."""
+    here = _members(own / _MEMBERS)
+    if not here <= tree(os.getpid()):
+        return False
+    room = own / _ROOM
+    try:
+        room.mkdir(exist_ok=True)
+        for one in sorted(here):
+            (room / _MEMBERS).write_text(str(one))
+    except OSError:
+        return False
+    return True
 
 
 def _first() -> Hierarchy | None:

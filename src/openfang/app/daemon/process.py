@@ -2,7 +2,7 @@
 
 The first SIGTERM or SIGINT drains: calls in flight end, streams are ended, the log is sealed. The
 second ends the process at once; what was open then gets its ending at the next start. SIGHUP
-reloads.
+reloads. A service manager that wants to know is told of all of it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from openfang.app.stdio.serving import PrivateServer
 from openfang.core.errors import Conflict, HomeError
 from openfang.host import holders
 from openfang.host.crowd import Crowd
+from openfang.host.notify import Manager
 from openfang.host.server import Listener, ServerLimits, listen, raise_file_limit, serve
 from openfang.version import __version__
 
@@ -81,7 +82,7 @@ async def run_daemon(
     """Serve a home until told to end."""
     _require(home)
     environ = {**environ, "OPENFANG_LISTEN": wishes.listen} if wishes.listen else environ
-    orders = _Orders(home.path)
+    orders = _Orders(home.path, Manager.of(environ))
     async with only_daemon(home.path):
         with orders.obeyed(), ExitStack() as last:
             async with open_app(home, environ) as parts:
@@ -155,8 +156,9 @@ def _limits(server: Server) -> ServerLimits:
 class _Orders:
     """What signals tell the process to do."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, manager: Manager) -> None:
         self.stop = anyio.Event()
+        self.manager = manager
         self._home = home
         self._again = anyio.Event()
         self._terminal = _has_terminal()
@@ -179,7 +181,9 @@ class _Orders:
         while True:
             await self._again.wait()
             self._again = anyio.Event()
+            self.manager.reloading()
             await reload()
+            self.manager.ready("The configuration was read again")
 
     def _end(self, number: signal.Signals) -> None:
         if self.stop.is_set():
@@ -187,6 +191,7 @@ class _Orders:
             os._exit(128 + number)
         _log.info("%s: no more calls; those in flight end first", number.name)
         self.stop.set()
+        self.manager.stopping()
         remove(self._home)  # the port is free from now on: nobody may send a key there
 
     def _hang_up(self) -> None:
@@ -225,7 +230,7 @@ class _Serving:
         answering, stop = anyio.Event(), self.orders.stop
         reloading = partial(self.orders.reloading, served.reloader.try_again)
         lines = self._lines(served)
-        watches = (reloading, partial(lines.run, stop), *served.watches)
+        watches = (reloading, partial(lines.run, stop), self.orders.manager.alive, *served.watches)
         async with beside(partial(self._announce, answering, lines), *watches):
             crowd = Crowd(_limits(self.parts.config.server))
             served.telemetry.reads(http_connections=lambda: len(crowd.connections))
@@ -253,4 +258,5 @@ class _Serving:
             raise
         await to_thread.run_sync(write, self.parts.home.path, self.daemon)
         _log.info("Serving at %s", self.daemon.url)
+        self.orders.manager.ready(f"Serving at {self.daemon.url}")
         self.told(self.daemon, self.warnings)
