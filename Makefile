@@ -14,7 +14,7 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference wheel lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -94,6 +94,11 @@ docs: $(VENV)/.dev  ## build the documentation as a site, strictly, into build/s
 
 reference: $(VENV)/.dev  ## write what the pages take from the code anew
 	@$(BIN)/python -m tools.reference
+
+# Made of the source distribution: what is not in it is not in the wheel either. The bytes are always the same.
+wheel: | $(VENV)/bin/uv  ## build the wheel and the source distribution, to dist/
+	@$(BIN)/uv build --quiet --clear --out-dir dist .
+	@ls -l dist
 
 lock: $(VENV)/.dev  ## resolve all lock files anew
 	@$(BIN)/uv pip compile pyproject.toml --extra agents $(LOCK) -o requirements.lock

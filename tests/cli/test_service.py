@@ -63,7 +63,7 @@ def test_a_service_manager_is_told_when_it_serves_reloads_and_ends(
             assert heard(manager)["RELOADING"] == "1"
             assert heard(manager)["READY"] == "1"
         assert heard(manager)["STOPPING"] == "1"
-        manager.setblocking(False)
+        manager.settimeout(0)
         with pytest.raises(BlockingIOError):
             heard(manager)
 
