@@ -266,12 +266,17 @@ def test_no_command_goes_back_to_an_older_schema(fresh: Cli, tmp_path: Path) -> 
     assert refused(fresh("audit", "verify"))
     assert refused(fresh("backup", str(tmp_path / "second.tar.gz")))
     assert refused(fresh("init"))
+    assert refused(fresh("start"))
+    assert refused(fresh("start", "--detach"))
+    assert refused(fresh("up", "--yes", "--no-import", "--no-connect"))
+    assert refused(fresh("mcp"))
     failed = {check["check"]: check for check in fresh("doctor", "--json").json}["schema"]
     assert (failed["health"], failed["fix"]) == ("fail", "upgrade openfang")
     assert (fresh.home / "openfang.db").read_bytes() == before
     assert not (tmp_path / "second.tar.gz").exists()
     # Going back to a backup of this version is the way out, and keeps what was newer.
     done = fresh("restore", backup, "--json")
+    assert done.code == 0, done.out
     assert (Path(done.json["aside"]) / "openfang.db").read_bytes() == before
     assert fresh("audit", "verify").code == 0
 

@@ -94,11 +94,20 @@ def _read(handle: int, deadline: float) -> bytes | None:
 
 
 def speak(environ: MutableMapping[str, str], words: bytes) -> None:
-    """Say to whoever detached us that we are ready, or why not. Only the first words are heard."""
+    """Say to whoever detached us that we are ready. Only the first words are heard."""
+    with suppress(OSError):
+        os.close(last_words(environ, words))
+
+
+def last_words(environ: MutableMapping[str, str], words: bytes) -> int:
+    """Say why we end; who waits hears it when we have ended. Nothing is then held by us any more.
+
+    Gives what would have to be closed for it to be heard before.
+    """
     handle = int(environ.pop(READY_FD, "-1"))
     with suppress(OSError):
         os.write(handle, words)
-        os.close(handle)
+    return handle
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from anyio import CapacityLimiter, to_thread
 
 from openfang.core.errors import HomeError
 from openfang.core.log import QUERY_ROWS
+from openfang.storage.upgrade import keep_copy
 from openfang.storage.words import indexed
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def open_home(path: Path, *, durable: bool = False) -> Database:
     database = Database(path, patience=BUSY_SECONDS, durable=durable)
     try:
         with explained(path):
-            _migrate(database.connection)
+            _migrate(database.connection, path)
     except BaseException:
         database.close()
         raise
@@ -161,27 +162,32 @@ def migrations(dialect: str = "sqlite") -> list[tuple[int, str]]:
     return sorted(texts.items())
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     known = migrations()
     if _version(connection) == known[-1][0]:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _apply(connection, known)
+        version = _version(connection)
+        _refuse_newer(version, known[-1][0])
+        if 0 < version < known[-1][0]:
+            keep_copy(path, version)
+        _apply(connection, known, version)
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
 
-def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]]) -> None:
-    version = _version(connection)
-    if version > known[-1][0]:
+def _refuse_newer(version: int, known: int) -> None:
+    if version > known:
         raise HomeError(
-            f"The home was written by a newer version (schema {version}, this one knows "
-            f"{known[-1][0]}).",
+            f"The home was written by a newer version (schema {version}, this one knows {known}).",
             way_out="upgrade openfang, or use another OPENFANG_HOME",
         )
+
+
+def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]], version: int) -> None:
     connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, applied_at INTEGER)"
     )
@@ -190,9 +196,31 @@ def _apply(connection: sqlite3.Connection, known: list[tuple[int, str]]) -> None
     connection.create_function("words_of", 2, indexed, deterministic=True)
     for number, script in known:
         if number > version:
-            for statement in split_statements(script):
-                connection.execute(statement)
+            with _upgrading(version, number):
+                for statement in split_statements(script):
+                    connection.execute(statement)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time_ns()))
+
+
+@contextmanager
+def _upgrading(version: int, number: int) -> Generator[None]:
+    """Say of a change that the database does not take that nothing was changed."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # a full disk, a lock: told as such
+            raise
+        raise _not_upgraded(version, number, error) from error
+    except sqlite3.IntegrityError as error:
+        raise _not_upgraded(version, number, error) from error
+
+
+def _not_upgraded(version: int, number: int, error: sqlite3.Error) -> HomeError:
+    return HomeError(
+        f"The home could not be upgraded from schema {version}: change {number} fails ({error}). "
+        "It is as it was.",
+        way_out="go on with the version of openfang from before, and report this",
+    )
 
 
 def _sha256(text: str) -> str:

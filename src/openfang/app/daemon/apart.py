@@ -22,7 +22,7 @@ def main() -> int:
     from openfang.app.home.paths import Home  # noqa: PLC0415 - as above
     from openfang.config.home import find_home  # noqa: PLC0415 - as above
     from openfang.core.errors import HomeError, OpenFangError  # noqa: PLC0415 - as above
-    from openfang.host.detach import speak  # noqa: PLC0415 - as above
+    from openfang.host.detach import last_words, speak  # noqa: PLC0415 - as above
 
     home = Home(find_home(os.environ))
     wishes = Wishes(
@@ -39,7 +39,7 @@ def main() -> int:
     except (OpenFangError, OSError) as cause:
         error = cause if isinstance(cause, OpenFangError) else HomeError(f"{cause}.")
         body = {"message": error.message, "way_out": error.way_out}
-        speak(os.environ, orjson.dumps({"error": body}))
+        last_words(os.environ, orjson.dumps({"error": body}))
         sys.stderr.write(f"{error.message}\n")
         return 1
     return 0

@@ -37,6 +37,7 @@ from openfang.host.tree import TreeCopy
 from openfang.storage.database import Database
 from openfang.storage.health import chain_head, schema_version
 from openfang.storage.snapshot import Stopped, snapshot
+from openfang.storage.upgrade import is_copy
 from openfang.version import __version__
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class _Work:
 
     def _left_out(self, path: str) -> bool:
         beside = {f"{self._database}{end}" for end in ("-wal", "-shm", "-journal")}
-        if path in _OF_PROCESSES or path in beside:
+        if path in _OF_PROCESSES or path in beside or is_copy(self._database, path):
             return True
         return any(pattern.match(path) for pattern in (_TEMPORARY, _MADE_AGAIN))
 

@@ -28,6 +28,7 @@ from openfang.storage.health import (
 )
 from openfang.storage.processes import vanished
 from openfang.storage.state import Settings
+from openfang.storage.upgrade import kept_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -171,7 +172,8 @@ def _schema(database: Database) -> Check:
         return fail("schema", f"{found}, newer than this version's {known}", "upgrade openfang")
     if found < known:
         return warn("schema", f"{found}, this version brings it to {known}", "openfang tools list")
-    return ok("schema", str(found))
+    copies = ", ".join(map(str, kept_copies(database.path)))
+    return ok("schema", f"{found}{f'; from before an upgrade: {copies}' if copies else ''}")
 
 
 def _clock(database: Database, now: int) -> Check:
