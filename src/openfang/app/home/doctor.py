@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import stat
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from openfang.app.anchor import anchoring
 from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.installs import installs
+from openfang.app.home.new import init_home
 from openfang.app.home.paths import Home
 from openfang.app.home.surroundings import of_daemon, of_machine
 from openfang.app.home.thinking import of_models
@@ -17,7 +19,7 @@ from openfang.config.load import check, load
 from openfang.core.errors import OpenFangError
 from openfang.host import machine
 from openfang.host.holders import writer
-from openfang.storage.database import Database, at_once, migrations
+from openfang.storage.database import Database, at_once, migrations, open_home
 from openfang.storage.health import (
     damage,
     is_locked,
@@ -50,7 +52,8 @@ def examine(path: Path, environ: Mapping[str, str], now: int) -> list[Check]:
     try:
         if not home.exists:
             return [fail("home", f"there is none at {path}", "openfang init"), *of_machine(path)]
-        found = [ok("home", str(path)), *_permissions(home), *_unfinished(path)]
+        found = [ok("home", str(path)), *_permissions(home), *_key(home, environ)]
+        found += _unfinished(path)
         found += _configuration(path, environ)
         config = _config(path, environ)
         if config is not None:
@@ -67,7 +70,7 @@ def _not_ours(path: Path, error: PermissionError) -> Check:
 
 
 def _permissions(home: Home) -> list[Check]:
-    wanted = ((home.path, "700"), (home.key_file, "600"), (home.master_key, "600"))
+    wanted = ((home.path, 0o700), (home.key_file, 0o600), (home.master_key, 0o600))
     if not home.master_key.exists():
         text = f"{home.master_key} is missing"
         return [fail("permissions", text, _RESTORE)]
@@ -75,12 +78,22 @@ def _permissions(home: Home) -> list[Check]:
         fail(
             "permissions",
             f"{path} can be used by others (mode {stat.S_IMODE(path.stat().st_mode):o})",
-            f"chmod {mode} {path}",
+            f"chmod {mode:o} {path}",
+            partial(path.chmod, mode),
         )
         for path, mode in wanted
         if path.exists() and path.stat().st_mode & _OTHERS
     ]
     return open_to_others or [ok("permissions", "home and keys are their owner's alone")]
+
+
+def _key(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    """Without its key file a home has no administrator whom commands could be."""
+    if home.key_file.exists() or not home.master_key.exists():
+        return []
+    text = f"{home.key_file} is missing: commands have no key to come with"
+    mend = partial(init_home, home.path, environ)
+    return [fail("key", text, "openfang init, which makes a new administrator's key", mend)]
 
 
 def _unfinished(path: Path) -> list[Check]:
@@ -171,9 +184,14 @@ def _schema(database: Database) -> Check:
     if found > known:
         return fail("schema", f"{found}, newer than this version's {known}", "upgrade openfang")
     if found < known:
-        return warn("schema", f"{found}, this version brings it to {known}", "openfang tools list")
+        text = f"{found}, this version brings it to {known}"
+        return warn("schema", text, "openfang tools list", partial(_upgrade, database.path))
     copies = ", ".join(map(str, kept_copies(database.path)))
     return ok("schema", f"{found}{f'; from before an upgrade: {copies}' if copies else ''}")
+
+
+def _upgrade(file: Path) -> None:
+    open_home(file).close()
 
 
 def _clock(database: Database, now: int) -> Check:

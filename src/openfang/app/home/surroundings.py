@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from openfang.app.daemon.background import end_daemon
 from openfang.app.daemon.discovery import FILE, Absent, Daemon, Found, claimed, find_daemon_now
 from openfang.app.home.checks import Check, fail, ok, warn
 from openfang.host import holders, machine
@@ -48,7 +50,8 @@ def _daemon(path: Path, found: Found | Daemon | Absent) -> Check:
         case Absent(why=""):
             return ok("daemon", "none runs; commands work without one")
         case Absent(pid=None):
-            return warn("daemon", found.why, f"rm {path / FILE}, or openfang start")
+            fix = f"rm {path / FILE}, or openfang start"
+            return warn("daemon", found.why, fix, partial(end_daemon, path, seconds=0))
         case Absent():
             return warn("daemon", found.why, "openfang status")
 
