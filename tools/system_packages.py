@@ -15,10 +15,13 @@ PROGRAMS = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
     "curl": "curl",
+    "fish": "fish",
     "ip": "iproute2",
     "mount": "mount",
+    "systemd-analyze": "systemd",
     "tmux": "tmux",
     "unshare": "util-linux",
+    "zsh": "zsh",
 }
 
 

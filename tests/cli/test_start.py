@@ -87,20 +87,6 @@ def test_help_names_every_command(openfang: Cli) -> None:
         assert f" {word} " in ran.out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_completion_script_knows_the_commands(openfang: Cli, shell: str) -> None:
-    ran = openfang("completion", shell)
-    assert ran.code == 0
-    assert "approvals" in ran.out
-    assert "--args-file" in ran.out
-
-
-def test_a_bash_completion_script_is_valid_bash(openfang: Cli, tmp_path: Path) -> None:
-    script = tmp_path / "completion"
-    script.write_text(openfang("completion", "bash").out)
-    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
