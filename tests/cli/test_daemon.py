@@ -209,7 +209,7 @@ def test_status_tells_of_it(served: tuple[Cli, Ran]) -> None:
     assert body["url"] == f"http://{found['listen_addr']}"
     assert {"version", "started_at", "node", "tools", "approvals", "audit"} <= body.keys()
     assert (body["config"]["state"], body["config"]["problems"]) == ("in force", [])
-    told = openfang("status").out
+    told = openfang("status", "--check").out
     assert f"The daemon runs: {body['url']}" in told
     assert str(body["audit"]["records"]) in told
 
@@ -272,6 +272,7 @@ def test_a_port_that_is_taken_is_named_with_who_has_it_and_ways_out(fresh: Cli) 
         assert f"(pid {os.getpid()})" in ran.err
         assert {"--listen", "OPENFANG_LISTEN", "api_listen"} <= set(ran.err.split())
         assert fresh("status", "--json").json["running"] is False
+        assert fresh("status", "--check").code == 1
         try:
             ran = fresh("start", "--detach", "--listen", address, "--any-port")
             _, _, another = read(fresh)["listen_addr"].partition(":")

@@ -6,12 +6,14 @@ import os
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import anyio
+from cyclopts import Parameter
 
 from openfang.app.daemon.status import read_status
 from openfang.app.home.paths import Home
+from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import clean, fields, print_json, say
 from openfang.cli.times import span
@@ -21,7 +23,11 @@ _SECOND: Final = 1_000_000_000
 _SHOWN_HASH: Final = 16
 
 
-def status(*, as_json: Json = False) -> None:
+def status(
+    *,
+    check: Annotated[bool, Parameter(help="Exit with 1 unless a daemon answers.")] = False,
+    as_json: Json = False,
+) -> int:
     """Say whether a daemon runs and how the node is. Exits with 0 either way: see `running`."""
     body = anyio.run(read_status, Home(find_home(os.environ)), os.environ)
     if as_json:
@@ -30,6 +36,7 @@ def status(*, as_json: Json = False) -> None:
         say(_headline(body))
         rows = ((name, key, shown) for name, key, shown in _ROWS if key in body)
         fields({name: shown(body[key]) for name, key, shown in rows})
+    return ERROR if check and "url" not in body else 0
 
 
 def _headline(body: dict[str, Any]) -> str:

@@ -88,7 +88,8 @@ def take_over(manner: Manner) -> Taken:
     files = usual_files(os.environ, Path.cwd())
     foreign, unreadable = read_files(files)
     projects = {file.path for file in files if file.project}
-    found = on_home(lambda session: _planned(session, foreign, projects))
+    with shown_bar("looking for servers"):
+        found = on_home(lambda session: _planned(session, foreign, projects))
     found = _looked_at(found, lambda one: manner.yes or not one.project)
     if not manner.as_json:
         _show(found, unreadable)

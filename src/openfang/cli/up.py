@@ -117,7 +117,8 @@ class _Up:
     def _make_home(self) -> None:
         made = Made.NOTHING
         if not self.home.key_file.exists():
-            _, made = init_home(self.home.path, os.environ)
+            with shown_bar("making the home"):
+                _, made = init_home(self.home.path, os.environ)
         self.changed |= bool(made)
         self.body["home"] = {"path": str(self.home.path), "made": bool(made)}
 
