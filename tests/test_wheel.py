@@ -17,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from email.message import Message
 
+pytestmark = pytest.mark.requirement("C19.1")
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 SECONDS = 100

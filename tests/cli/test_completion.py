@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Cli
 
+pytestmark = pytest.mark.requirement("C19.1")
 SECONDS = 30
 _BASH = """
 source {file}

@@ -8,6 +8,9 @@ import select
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.requirement("C19.1")
 _SHOWN = """
 import sys
 from openfang.cli.progress import shown_bar

@@ -22,6 +22,7 @@ from openfang.host.cgroups import _mounts
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+pytestmark = pytest.mark.requirement("C16.1")
 # Joins the group, opens it, and says what came of it and where it is now.
 _JOINED = """
 import json, os, sys

@@ -15,6 +15,7 @@ from openfang.host.notify import Manager
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.requirement("C12.1")
 SECONDS = 20
 
 
