@@ -170,14 +170,15 @@ async def live(
     host: str = "127.0.0.1",
     limits: ServerLimits = LIMITS,
     path: str = "",
+    seconds: float = 100,
 ) -> AsyncGenerator[Live]:
     """Serve a home of the test's own until the test is through with it.
 
-    `path` is where the node looks for programs.
+    `path` is where the node looks for programs, `seconds` how long a test may take at most.
     """
     environ = {"HOME": str(folder), **({"PATH": path} if path else {})}
     async with AsyncExitStack() as stack:
-        stack.enter_context(anyio.fail_after(100))
+        stack.enter_context(anyio.fail_after(seconds))
         app = await stack.enter_async_context(
             open_test_app(folder, config=config, clock=clock, sources=sources, environ=environ)
         )

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
 from playwright.async_api import async_playwright
+from tests.edges.web.browsing import signed_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -43,32 +43,45 @@ async def chromium() -> AsyncGenerator[Browser]:
 
 
 @asynccontextmanager
-async def screen(
-    browser: Browser, node: Live, key: str = "", **more: Any
+async def opened(
+    browser: Browser, *, width: int = 1440, judged: bool = False, **more: Any
 ) -> AsyncGenerator[tuple[Page, list[str]]]:
-    """Sign in with a browser of one's own; gives its page, and all that went wrong there."""
-    size = {"width": more.pop("width", 1440), "height": 900}
-    context = await browser.new_context(viewport=size, **more)  # pyright: ignore[reportArgumentType]
+    """Open a page in a context of one's own; gives it, and all that goes wrong there.
+
+    A page that is to be `judged` has axe with it.
+    """
+    size: Any = {"width": width, "height": more.pop("height", 900)}
+    context = await browser.new_context(viewport=size, **more)
     context.set_default_timeout(PATIENCE)
+    if judged:
+        await context.add_init_script(path=AXE)
     wrong = list[str]()
     try:
         page = await context.new_page()
         page.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
         page.on("pageerror", lambda one: wrong.append(str(one)))
-        await page.goto(f"{node.url}/login")
-        await page.get_by_label("Key").fill(key or node.admin)
-        await page.get_by_role("button", name="Sign in").click()
-        await page.get_by_role("heading", name="Overview").wait_for()
         yield page, wrong
     finally:
         await context.close()
 
 
+@asynccontextmanager
+async def screen(
+    browser: Browser, node: Live, key: str = "", **more: Any
+) -> AsyncGenerator[tuple[Page, list[str]]]:
+    """Open a page of somebody who has signed in."""
+    cookies = (await signed_in(node, key)).cookies
+    async with opened(browser, **more) as (page, wrong):
+        await page.context.add_cookies(
+            [{"name": name, "value": text, "url": node.url} for name, text in cookies.items()]
+        )
+        yield page, wrong
+
+
 async def violations(page: Page) -> list[str]:
     """Let axe judge the page as it is."""
-    source = await to_thread.run_sync(AXE.read_text)
-    await page.evaluate(source)
     found: list[Any] = await page.evaluate(
-        "async (rules) => (await axe.run(document, {runOnly: rules})).violations", RULES
+        "async (more) => (await axe.run(document, more)).violations",
+        {"runOnly": RULES, "resultTypes": ["violations"], "preload": False},
     )
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]

@@ -19,43 +19,49 @@ from tests.edges.api.test_definitions import (
     settled,
     until,
 )
+from tests.edges.demo import Demo
 from tests.edges.live import live
-from tests.edges.web.screen import PATIENCE, chromium, screen, violations
+from tests.edges.web.conftest import LONG
+from tests.edges.web.screen import PATIENCE, opened, screen, violations
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from playwright.async_api import Browser
-    from tests.edges.demo import Demo
     from tests.edges.live import Live
 
 pytestmark = [pytest.mark.requirement("C19.2"), pytest.mark.needs("chromium")]
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture
-async def browser() -> AsyncGenerator[Browser]:
-    async with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-async def house(tmp_path: Path, demo: Demo) -> AsyncGenerator[Live]:
-    """A node with something on every page, and a server whose tool changed."""
-    told = tmp_path / "said.json"
+@pytest.fixture(scope="module")
+async def furnished(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[tuple[Live, Path]]:
+    """A node with something on every page; and the file in which its server's words stand."""
+    folder = tmp_path_factory.mktemp("house")
+    told = folder / "said.json"
     await says(told, HONEST)
     written = f"{config(told)}\n[a2a]\nenabled = true\n"
-    async with live(tmp_path / "home", config=written, sources=[demo.source]) as node:
+    async with live(folder / "home", config=written, sources=[Demo().source], seconds=LONG) as node:
         await settled(node)
-        await says(told, changed(tools=POISON))
-        assert (await node.call("mcp:coat:turn", {"tell": True})).status == 200
-        await until(lambda: held(node) == {"mcp:coat:note"})
         await node.call("mcp:demo:rain", {})
         await node.call("mcp:demo:strict", {"number": "x"})
         await node.call("mcp:demo:deploy", {"text": "to\u202eday"})
         await node.post("/api/a2a/tasks", {"agent": "assistant", "message": "what time is it?"})
-        yield node
+        yield node, told
+
+
+@pytest.fixture
+async def house(furnished: tuple[Live, Path]) -> Live:
+    """That node, with a tool that changed and that nobody has accepted yet."""
+    node, told = furnished
+    if not held(node):
+        await says(told, changed(tools=f"{POISON} Number {len(await node.events())}."))
+        assert (await node.call("mcp:coat:turn", {"tell": True})).status == 200
+        await until(lambda: held(node) == {"mcp:coat:note"})
+    return node
 
 
 async def test_a_call_appears_while_one_watches_and_is_opened_with_its_chain(
@@ -138,6 +144,7 @@ async def test_a_changed_tool_is_accepted_by_its_diff_and_a_key_is_made(
     house: Live, browser: Browser
 ) -> None:
     async with screen(browser, house) as (page, wrong):
+        await page.goto(house.url)
         await page.get_by_role("link", name="See the diff").first.click()
         await expect(page.locator(".diff")).to_contain_text("Ignore all previous")
         await page.get_by_role("button", name="Accept as it is now").first.click()
@@ -153,7 +160,13 @@ async def test_a_changed_tool_is_accepted_by_its_diff_and_a_key_is_made(
 async def test_everything_is_reached_by_the_keyboard(node: Live, browser: Browser) -> None:
     for number in range(3):
         await node.call("mcp:demo:echo", {"text": str(number)})
-    async with screen(browser, node) as (page, wrong):
+    async with opened(browser) as (page, wrong):
+        await page.goto(node.url)
+        await page.get_by_label("Key").focus()
+        await page.keyboard.type(node.admin)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("h1")).to_contain_text("Overview")
+        await page.wait_for_load_state()
         for letter, heading in {
             "c": "Calls", "t": "Tasks", "a": "Approvals", "l": "Tools", "s": "Servers",
             "p": "Policy", "u": "Audit", "n": "Talk to assistant", "o": "Overview",
@@ -236,7 +249,10 @@ async def addresses(node: Live) -> dict[str, str]:
 async def test_nobody_is_shut_out_of_any_page_and_nothing_goes_wrong_on_it(
     house: Live, browser: Browser, theme: Any, width: int
 ) -> None:
-    async with screen(browser, house, color_scheme=theme, width=width) as (page, wrong):
+    async with screen(browser, house, color_scheme=theme, width=width, judged=True) as (
+        page,
+        wrong,
+    ):
         found, wide = dict[str, list[str]](), dict[str, int]()
         for name, path in (await addresses(house)).items():
             await page.goto(f"{house.url}{path}")

@@ -41,21 +41,21 @@ BIDI = "safe\u202egnp.exe"
 
 
 @pytest.mark.parametrize("role", ["user", "auditor", "approver", "admin"])
-async def test_each_role_sees_its_pages_and_no_others(node: Live, role: str) -> None:
-    browser = await signed_in(node, await node.key("somebody", role=role))
+async def test_each_role_sees_its_pages_and_no_others(shared: Live, role: str) -> None:
+    browser = await signed_in(shared, await shared.key(f"of-{role}", role=role))
     shut = {"user": OF_AUDITORS | OF_ADMINS, "approver": OF_AUDITORS | OF_ADMINS,
             "auditor": OF_ADMINS, "admin": set[str]()}[role]  # fmt: skip
     seen = {path: (await browser.get(path)).status for path in PAGES}
     assert seen == {path: 403 if path in shut else 200 for path in PAGES}
 
 
-async def test_a_user_sees_their_own_calls_and_an_auditor_everybodys(node: Live) -> None:
-    ours, theirs = await node.key("ours"), await node.key("theirs")
-    mine = (await node.call("mcp:demo:echo", {"text": "mine"}, key=ours)).json["call_id"]
-    other = (await node.call("mcp:demo:rain", {"text": "other"}, key=theirs)).json["call_id"]
+async def test_a_user_sees_their_own_calls_and_an_auditor_everybodys(shared: Live) -> None:
+    ours, theirs = await shared.key("ours"), await shared.key("theirs")
+    mine = (await shared.call("mcp:demo:echo", {"text": "mine"}, key=ours)).json["call_id"]
+    other = (await shared.call("mcp:demo:rain", {"text": "other"}, key=theirs)).json["call_id"]
     user, auditor = (
-        await signed_in(node, ours),
-        await signed_in(node, await node.key("a", role="auditor")),
+        await signed_in(shared, ours),
+        await signed_in(shared, await shared.key("a", role="auditor")),
     )
     for path in ("/", "/calls", "/calls?q=demo", "/calls?caller=key:theirs", "/calls?as=jsonl"):
         body = (await user.get(path)).body.decode()
@@ -113,11 +113,11 @@ async def test_older_calls_are_behind_a_link(node: Live) -> None:
     assert (seen, pages) == (61, 2)
 
 
-async def test_one_call_is_told_from_top_to_bottom(node: Live) -> None:
-    call = (await node.call("mcp:demo:write", {"text": "of_" + "x" * 40})).json
-    refused = await node.call("mcp:demo:write", {}, context={"mode": "planning"})
+async def test_one_call_is_told_from_top_to_bottom(shared: Live) -> None:
+    call = (await shared.call("mcp:demo:write", {"text": "of_" + "x" * 40})).json
+    refused = await shared.call("mcp:demo:write", {}, context={"mode": "planning"})
     assert refused.status == 403
-    browser = await signed_in(node)
+    browser = await signed_in(shared)
     page = text_of(await browser.get(f"/calls/{call['call_id']}"))
     assert "Allowed" in page
     assert "Ran once" in page
@@ -134,16 +134,20 @@ async def test_one_call_is_told_from_top_to_bottom(node: Live) -> None:
         "Shape",
     ):
         assert step in page
-    [denied] = [one.call_id for one in await node.events() if one.event_type == "policy_violation"]
+    denied = [one for one in await shared.events() if one.event_type == "policy_violation"][
+        -1
+    ].call_id
     page = text_of(await browser.get(f"/calls/{denied}"))
     assert "Planning mode cannot use tools with side effects" in page
     assert "It did not run" in page
     assert "Not reached" in page
 
 
-async def test_a_chain_is_drawn_and_told_as_a_list(node: Live) -> None:
-    told = (await node.post("/api/agents/assistant/message", {"message": "what time is it?"})).json
-    browser = await signed_in(node)
+async def test_a_chain_is_drawn_and_told_as_a_list(shared: Live) -> None:
+    told = (
+        await shared.post("/api/agents/assistant/message", {"message": "what time is it?"})
+    ).json
+    browser = await signed_in(shared)
     reply = await browser.get(f"/calls/{told['call_id']}")
     body = reply.body.decode()
     assert body.count('<rect class="node') == 3
@@ -221,21 +225,21 @@ async def test_a_row_that_comes_live_is_text_as_well(tmp_path: Path) -> None:
 
 
 async def test_a_live_stream_shows_a_user_nothing_of_others_and_ends_with_the_key(
-    node: Live,
+    shared: Live,
 ) -> None:
-    key = await node.key("watcher")
-    browser = await signed_in(node, key)
+    key = await shared.key("watcher")
+    browser = await signed_in(shared, key)
     kept = "; ".join(f"{name}={text}" for name, text in browser.cookies.items())
     with anyio.fail_after(30):
-        async with node.web.get(
-            node.at("/calls/live"), headers={"Accept": "text/event-stream", "Cookie": kept}
+        async with shared.web.get(
+            shared.at("/calls/live"), headers={"Accept": "text/event-stream", "Cookie": kept}
         ) as stream:
             await stream.content.readuntil(b"\n\n")
-            await node.call("mcp:demo:rain", {})
-            await node.call("mcp:demo:echo", {}, key=key)
+            await shared.call("mcp:demo:rain", {})
+            await shared.call("mcp:demo:echo", {}, key=key)
             told = (await stream.content.readuntil(b"\n\n")).decode()
             assert ("mcp:demo:echo" in told, "mcp:demo:rain" in told) == (True, False)
-            assert (await node.ask("DELETE", "/api/keys/watcher")).status == 200
+            assert (await shared.ask("DELETE", "/api/keys/watcher")).status == 200
             assert b"rain" not in await stream.content.read()
 
 
