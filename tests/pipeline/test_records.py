@@ -123,11 +123,14 @@ def test_a_start_says_what_is_about_to_run() -> None:
     ],
 )
 def test_an_end_is_as_severe_as_its_outcome(outcome: Outcome, level: str) -> None:
-    line = records.end(CALL, CONTEXT, records.Ending(outcome, 17), redact)
+    ending = records.Ending(outcome, 17, steps=(40, 0, 9, 5), size=12)
+    line = records.end(CALL, CONTEXT, ending, redact)
     assert said(line, "tool_invocation_end", level) == {
         "outcome": outcome.value,
         "duration_us": 17,
         "labels": [],
+        "size": 12,
+        "steps_us": [40, 0, 9, 5],
     }
 
 
@@ -138,6 +141,8 @@ def test_an_end_has_its_evidence_and_a_reason_without_secrets() -> None:
         "outcome": "failed",
         "duration_us": 17,
         "labels": ["pii"],
+        "size": 0,
+        "steps_us": [],
         "evidence": {"sha": "1"},
         "reason": "*** was wrong",
     }

@@ -62,6 +62,7 @@ T = TypeVar("T")
 _OF_AGENTS = ("agent:", "openfang_agent_")
 _ELSEWHERE = "a2a:"
 _WATCHERS = (Role.AUDITOR, Role.APPROVER, Role.ADMIN)
+_WAYS = {ONE_SHOT: Way.CLI, "web": Way.WEB}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class Local(Managing, Scheduling, Installing):
         self, question_id: str, *, approve: bool, scope: Scope = Scope.ONCE
     ) -> Question:
         """Answer a question."""
-        via = Way.CLI if self.edge == ONE_SHOT else Way.API
+        via = _WAYS.get(self.edge, Way.API)
         answering = Answering(self.parts, self.caller)
         return await answering.answer(question_id, approve=approve, scope=scope, via=via)
 

@@ -121,6 +121,7 @@ class Way(Enum):
 
     CLI = "cli"
     API = "api"
+    WEB = "web"
     WEBHOOK = "webhook"
     CLIENT = "client"
     A2A = "a2a"

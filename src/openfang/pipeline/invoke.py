@@ -128,7 +128,8 @@ class Pipeline:
         call = trail.call
         tool = trail.tool = self.catalog.find(call.caller, call.tool)
         check_bound(call.context)
-        self.guards.enter(call, tool, self.clock.monotonic())
+        trail.came = self.clock.monotonic()
+        self.guards.enter(call, tool, trail.came)
         trail.entered = True
         trail.canonical = check_arguments(call.arguments)
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
@@ -169,7 +170,8 @@ class Pipeline:
                 break
             known, verdicts = known | again, (*trail.decided.verdicts, flow)
         await self.approvals.spend(question, call)
-        trail.call = replace(call, chain=call.chain.later(self.clock.monotonic() - began))
+        trail.asked = self.clock.monotonic() - began
+        trail.call = replace(call, chain=call.chain.later(trail.asked))
 
     def _found_again(self, trail: Trail, tool: Tool) -> Tool:
         """Find the tool as it is now: it may be gone, held back, or take something else."""
@@ -221,7 +223,10 @@ class Pipeline:
         try:
             first = await self.audit.started(call.id, begun, call.beside)
             trail.ran = True
-            result, blobs = await self._shaped(trail, admitted, await self.executor.run(admitted))
+            trail.noted = self.clock.monotonic()
+            answered = await self.executor.run(admitted)
+            trail.answered = self.clock.monotonic()
+            result, blobs = await self._shaped(trail, admitted, answered)
         except CallRefused:
             raise
         except BaseException as error:
@@ -283,12 +288,15 @@ class Pipeline:
     ) -> Head:
         if error is not None and trail.loop_key is not None:
             self.guards.loops.after(trail.call.run_id, trail.loop_key, None)
+        ended = self.clock.monotonic()
         ending = records.Ending(
             outcome=result.outcome if result else _outcome_of(error),
-            duration_us=int((self.clock.monotonic() - began) * 1e6),
+            duration_us=int((ended - began) * 1e6),
             labels=result.labels if result else Labels.NONE,
             reason=error.message if isinstance(error, CallFailed) else "",
             evidence=await self._evidence(trail, result),
+            steps=trail.steps(began, ended),
+            size=trail.weight if result else 0,
         )
         line = records.end(trail.call, trail.context, ending, self.audit.redact)
         last = await self.audit.finished(trail.call.id, line, stored)

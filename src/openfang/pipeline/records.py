@@ -47,13 +47,15 @@ _LEVELS: dict[Outcome, Level] = {
 
 
 class Ending(NamedTuple):
-    """How a call ended."""
+    """How a call ended. `steps` are the times of `Trail.steps`, `size` is what came back."""
 
     outcome: Outcome
     duration_us: int
     labels: Labels = Labels.NONE
     reason: str = ""
     evidence: Mapping[str, Any] | None = None
+    steps: tuple[int, ...] = ()
+    size: int = 0
 
 
 class Given(NamedTuple):
@@ -153,6 +155,8 @@ def end(call: Call, context: str, ending: Ending, redact: Redact) -> Line:
         "outcome": ending.outcome.value,
         "duration_us": ending.duration_us,
         "labels": ending.labels.names,
+        "size": ending.size,
+        "steps_us": ending.steps,
     }
     if ending.evidence:
         payload["evidence"] = ending.evidence

@@ -20,7 +20,11 @@ _LARGE: Final = 1_000_000
 
 @dataclass(slots=True)
 class Trail:
-    """One call on its way. `held` is what its run carried before, `labels` what it carries now."""
+    """One call on its way. `held` is what its run carried before, `labels` what it carries now.
+
+    `came`, `noted` and `answered` are when it came, was on record and had run; `asked` is how long
+    a person was waited for.
+    """
 
     call: Call
     tool: Tool | None = None
@@ -35,6 +39,23 @@ class Trail:
     context: str = ""
     weight: int = 0
     began: int = 0
+    came: float = 0.0
+    asked: float = 0.0
+    noted: float = 0.0
+    answered: float = 0.0
+
+    def steps(self, began: float, ended: float) -> tuple[int, ...]:
+        """How long it was judged, waited for a person, was put on record and ran, in microseconds.
+
+        What is left of its time went into shaping what came back.
+        """
+        noted = self.noted or ended
+        return (
+            int((began - self.came - self.asked) * 1e6),
+            int(self.asked * 1e6),
+            int((noted - began) * 1e6),
+            int(((self.answered or ended) - noted) * 1e6),
+        )
 
     @property
     def large(self) -> bool:

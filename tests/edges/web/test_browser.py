@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, Route
     from tests.edges.live import Live
 
 pytestmark = [pytest.mark.requirement("C19.2"), pytest.mark.needs("chromium")]
@@ -96,6 +96,22 @@ async def test_new_rows_wait_while_one_reads_and_come_when_one_goes_on(
         await page.keyboard.press("p")
         await expect(page.locator("#rows tr")).to_have_count(2)
         await expect(page.locator("#live")).to_have_text("Live")
+        assert wrong == []
+
+
+async def test_a_page_is_live_however_late_its_scripts_come(node: Live, browser: Browser) -> None:
+    async with screen(browser, node) as (page, wrong):
+
+        async def late(route: Route) -> None:
+            await page.wait_for_function("window.htmx")
+            await page.evaluate("new Promise((done) => setTimeout(() => setTimeout(done)))")
+            await route.continue_()
+
+        await page.route("**/htmx-sse.js*", late)
+        await page.goto(f"{node.url}/calls", wait_until="commit")
+        await expect(page.locator("#live")).to_have_text("Live")
+        await node.call("mcp:demo:rain", {})
+        await expect(page.locator("#rows tr")).to_have_count(1)
         assert wrong == []
 
 

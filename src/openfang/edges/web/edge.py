@@ -5,6 +5,7 @@ It is light: what makes pages is imported, and its templates are read, when the 
 
 from __future__ import annotations
 
+import logging
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -13,7 +14,8 @@ import anyio
 from anyio import to_thread
 
 from openfang.core.bodies import status_of
-from openfang.core.errors import Unauthenticated
+from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
+from openfang.core.trace import CURRENT_TRACE
 from openfang.edges.api.exchange import Answer
 from openfang.edges.web.addresses import LOGIN, PUBLIC, STATIC, place_of
 from openfang.edges.web.cookies import read_cookies, session_cookie
@@ -23,12 +25,12 @@ from openfang.edges.web.signed import SignedIn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openfang.core.errors import OpenFangError, Rejected
     from openfang.edges.api.exchange import Headers
     from openfang.edges.api.mount import Came
     from openfang.edges.web.ports import Watch
     from openfang.edges.web.site import Site
 
+_log = logging.getLogger("openfang.web")
 _PAGE: Final = b"text/html"
 _SEE_OTHER: Final = 303
 
@@ -89,12 +91,28 @@ class WebEdge:
         if self._site is None:
             async with self._opening:
                 self._site = self._site or await to_thread.run_sync(self._opened)
-        await self._site.serve(came)
+        CURRENT_TRACE.set(came.chain.trace_id)
+        try:
+            await self._site.serve(came)
+        except OpenFangError:
+            raise
+        except Exception as error:  # a mistake of ours: who asked gets a page all the same
+            _log.exception("%s %s: the page failed", came.method, came.path)
+            raise _mistake(came.chain.trace_id) from error
 
     def _opened(self) -> Site:
         """Load what makes pages: it reads files, and takes a moment."""
         site = import_module("openfang.edges.web.site")
         return site.Site(self._watch(), self.signed)
+
+
+def _mistake(trace: str) -> Rejected:
+    return Rejected(
+        f"This page failed, for a reason that stands in the log of the node under {trace}.",
+        status=500,
+        rule="internal",
+        way_out="Ask the operator of the node to look there.",
+    )
 
 
 _FAULT: Final = (

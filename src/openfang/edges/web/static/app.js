@@ -89,7 +89,7 @@ const flush = () => {
   $("#none-yet")?.remove();
   tell();
 };
-if (rows?.hasAttribute("hx-sse:connect")) {
+if (rows?.dataset.live) {
   document.addEventListener("rows", (event) => {
     const box = document.createElement("template");
     box.innerHTML = `<table><tbody>${event.detail.data}</tbody></table>`;
@@ -99,8 +99,11 @@ if (rows?.hasAttribute("hx-sse:connect")) {
     flush();
     tell();
   });
+  // htmx looks through the page as soon as it is there, and its part for streams may come later: on a slow
+  // line it would not know this attribute yet. Timers come in their order, so this one is after that look.
+  setTimeout(() => { rows.setAttribute("hx-sse:connect", rows.dataset.live); htmx.process(rows); });
   document.addEventListener("htmx:sse:after:connection", () => { connected = true; tell(); });
-  ["htmx:sse:error", "htmx:sse:close"].forEach((name) => document.addEventListener(name, () => { connected = false; tell(); }));
+  ["htmx:sse:error", "htmx:sse:close", "htmx:sse:before:connection"].forEach((name) => document.addEventListener(name, () => { connected = false; tell(); }));
   setInterval(flush, 500);
   const button = $("#pause");
   button.hidden = false;
