@@ -49,13 +49,11 @@ class Trail:
 
         What is left of its time went into shaping what came back.
         """
-        noted = self.noted or ended
-        return (
-            int((began - self.came - self.asked) * 1e6),
-            int(self.asked * 1e6),
-            int((noted - began) * 1e6),
-            int(((self.answered or ended) - noted) * 1e6),
-        )
+        asked, noted = self.asked, self.noted or ended
+        judged = began - self.came - asked
+        ran = (self.answered or ended) - noted
+        waited = int(asked * 1e6) if asked else 0
+        return (int(judged * 1e6), waited, int((noted - began) * 1e6), int(ran * 1e6))
 
     @property
     def large(self) -> bool:

@@ -153,3 +153,31 @@ def waterfall(chain: Sequence[SeenCall], here: str) -> dict[str, Any]:
         for part in range(_TICKS + 1)
     ]
     return {"rows": rows, "ticks": ticks, "height": 24 + len(rows) * _LINE}
+
+
+_PARTS: Final = ("Guards, gates, taint", "Waited for a person", "Record", "Execute", "Shape")
+_FOLD: Final = 26
+
+
+def parts_of(steps: Sequence[int], us: int | None) -> list[tuple[str, int]]:
+    """Name how long each part of a call took; nothing where its end does not tell."""
+    if len(steps) != len(_PARTS) - 1 or us is None:
+        return []
+    whole = [*steps, max(0, us - steps[2] - steps[3])]
+    return [(name, max(0, part)) for name, part in zip(_PARTS, whole, strict=True)]
+
+
+def stepfall(parts: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Lay the parts of one call out in time, on one scale; waiting for a person is folded."""
+    shown = [one for number, one in enumerate(parts) if number != 1 or one[1]]
+    folded = len(shown) == len(_PARTS)
+    whole = max(1, sum(part for name, part in shown if name != _PARTS[1]))
+    room = _BARS - (_FOLD if folded else 0)
+    rows, x = list[dict[str, Any]](), float(_LEFT)
+    for number, (name, part) in enumerate(shown):
+        fold = folded and name == _PARTS[1]
+        width = _FOLD if fold else room * part / whole
+        bar = {"x": round(x, 2), "width": round(max(2.5, width), 2), "fold": fold}
+        rows.append({"name": name, "took": took(part), "y": 4 + number * _LINE, **bar})
+        x += width
+    return {"rows": rows, "height": 8 + len(rows) * _LINE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.edges.web.drawing import parts_of
 from openfang.edges.web.words import number, took
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ class Told:
         return [one for one in found or () if isinstance(one, dict)]
 
     @property
+    def steps(self) -> list[int]:
+        """How long the steps took, as its end tells."""
+        found: Any = self.end.payload.get("steps_us") if self.end else None
+        return [one for one in found or () if isinstance(one, int)]
+
+    @property
     def arguments(self) -> Mapping[str, Any]:
         """What was passed, without what is secret."""
         for record in (self.start, self.violation):
@@ -81,14 +88,24 @@ class Told:
 
 def steps_of(story: CallStory, told: Told) -> list[dict[str, Any]]:
     """Tell each step, with the gates below theirs."""
-    refused = _refused_at(told)
+    refused, times = _refused_at(told), _times(story, told)
     shown = list[dict[str, Any]]()
     for place, name in enumerate(_NAMES, 1):
-        step = _step(place, story, told, refused)
-        shown.append({"n": place, "name": name, "sub": False, "us": "", **step})
+        step = _step(place, told, refused)
+        us = took(times.get(place)) if times.get(place) else ""
+        shown.append({"n": place, "name": name, "sub": False, "us": us, **step})
         if place == _PLACES["gate"]:
             shown += _gates(told)
     return shown
+
+
+def _times(story: CallStory, told: Told) -> dict[int, int]:
+    """How long each step took. Those up to the flow are told as one, at the gates."""
+    parts = [us for _, us in parts_of(told.steps, story.call.us)]
+    names = ("gate", "approval", "record", "execute", "shape")
+    if not parts:
+        return {_PLACES["execute"]: story.call.us or 0}
+    return {_PLACES[name]: us for name, us in zip(names, parts, strict=True)}
 
 
 def _refused_at(told: Told) -> int:
@@ -101,7 +118,7 @@ def _refused_at(told: Told) -> int:
     return len(_NAMES) + 1
 
 
-def _step(place: int, story: CallStory, told: Told, refused: int) -> dict[str, Any]:
+def _step(place: int, told: Told, refused: int) -> dict[str, Any]:
     if place == refused and told.violation is not None:
         return _said(
             "deny", "Denied", str(told.violation.payload.get("reason", "")), decided="deny"
@@ -110,7 +127,7 @@ def _step(place: int, story: CallStory, told: Told, refused: int) -> dict[str, A
         return _said("none", "Not reached")
     if place < _PLACES["flow"]:
         return _said("allow", "Passed", _why(place, told))
-    return _later(place, story, told)
+    return _later(place, told)
 
 
 def _why(place: int, told: Told) -> str:
@@ -130,7 +147,7 @@ def _why(place: int, told: Told) -> str:
             return "not too deep, too often or too much"
 
 
-def _later(place: int, story: CallStory, told: Told) -> dict[str, Any]:
+def _later(place: int, told: Told) -> dict[str, Any]:
     match place:
         case 7:
             return _flow(told)
@@ -141,7 +158,7 @@ def _later(place: int, story: CallStory, told: Told) -> dict[str, Any]:
         case 12:
             return _written(told.end)
         case _:
-            return _run(place, story, told)
+            return _run(place, told)
 
 
 def _flow(told: Told) -> dict[str, Any]:
@@ -171,7 +188,7 @@ def _written(record: AuditEvent | None) -> dict[str, Any]:
     return _said("allow", "Written", f"#{number(record.audit_id)} {record.event_type}")
 
 
-def _run(place: int, story: CallStory, told: Told) -> dict[str, Any]:
+def _run(place: int, told: Told) -> dict[str, Any]:
     if told.start is None:
         return _said("none", "Not reached", "did not run" if place == _PLACES["execute"] else "")
     if told.end is None:
@@ -183,7 +200,7 @@ def _run(place: int, story: CallStory, told: Told) -> dict[str, Any]:
     reason = str(told.end.payload.get("reason", "")) or ("ran once" if good else outcome)
     kind, word = ("allow", "Done") if good else ("failed", "Failed")
     decided = "" if good else "failed"
-    return {**_said(kind, word, reason, decided=decided), "us": took(story.call.us)}
+    return _said(kind, word, reason, decided=decided)
 
 
 def _gates(told: Told) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from openfang.core.errors import Conflict, OpenFangError
 from openfang.core.keys import QuestionFilter, Scope
 from openfang.core.wire import question_body
 from openfang.edges.web.asking import Go, Page
+from openfang.edges.web.origins import origins
 from openfang.edges.web.words import lasting
 
 if TYPE_CHECKING:
@@ -119,13 +120,18 @@ def _whole(ask: Ask, question: Question) -> dict[str, Any]:
     tags = [str(tag) for tag in question.about.get("tags", ())]
     mine = ask.caller.id in question.askers
     answers = ask.may(Role.APPROVER)
+    exact = json.loads(question.arguments)
+    labels, chain = question.about.get("labels", ()), question.about.get("chain", {})
     return {
         "does": [_EFFECTS[tag] for tag in tags if tag in _EFFECTS] or ["Has effects."],
         "tags": tags,
-        "labels": question.about.get("labels", ()),
-        "chain": question.about.get("chain", {}),
+        "labels": labels,
+        "chain": chain,
         "call": question.about.get("call", ""),
-        "exact": list(json.loads(question.arguments).items()),
+        "exact": list(exact.items()),
+        "origins": origins(
+            exact, labels, question.reason, question.caller, chain.get("depth") or 1
+        ),
         "may_deny": answers,
         "may_allow": answers and (ask.caller.admin or not mine),
         "mine": mine,

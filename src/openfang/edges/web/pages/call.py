@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.calls import Role
 from openfang.core.errors import OpenFangError
 from openfang.edges.web.asking import Page
-from openfang.edges.web.drawing import graph, tied, waterfall
+from openfang.edges.web.drawing import graph, parts_of, stepfall, tied, waterfall
+from openfang.edges.web.origins import UNNAMED, origins
 from openfang.edges.web.steps import Told, steps_of
 from openfang.edges.web.words import number, took
 
@@ -25,13 +26,13 @@ _ENDS: Final = {
     "interrupted": "May have run: the process that made it vanished",
     "cancelled": "Cancelled while it ran",
 }
-_LINES: Final = {"labels": "labels", "side_effects": "effects"}
 
 
 async def show(ask: Ask) -> Page:
     """Show one call, from its records."""
     story = await ask.watch.call(ask.caller, ask.names["id"])
     told, call = Told(story.records), story.call
+    entered, reason = _entered(told), _reason(told)
     before, after = _beside(story.chain, call.id)
     first = f"#{number(story.records[0].audit_id)}"
     return Page(
@@ -44,12 +45,15 @@ async def show(ask: Ask) -> Page:
             "sentence": sentence(story, told),
             "risk": _of_start(told, "risk"),
             "effects": _of_start(told, "side_effects") or [],
-            "entered": _entered(told),
+            "entered": entered,
+            "origins": origins(told.arguments, entered, reason, call.caller, call.depth),
+            "result": told.end.payload if told.end is not None else {},
             "told": told,
             "steps": steps_of(story, told),
             "graph": graph(story.chain, call.id),
             "knots": tied(story.chain),
             "waterfall": waterfall(story.chain, call.id),
+            "stepfall": stepfall(parts_of(told.steps, call.us)),
             "before": before,
             "after": after,
             "records": story.records,
@@ -100,6 +104,12 @@ def _entered(told: Told) -> list[str]:
         if record is not None and isinstance(found := record.payload.get("labels"), list):
             return [str(one) for one in found]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return []
+
+
+def _reason(told: Told) -> str:
+    """What the flow said of a value that nobody had named."""
+    said = (str(one.payload.get("reason")) for one in (told.violation, told.asked) if one)
+    return next((one for one in said if UNNAMED in one), "")
 
 
 def _beside(chain: Sequence[SeenCall], here: str) -> tuple[str, str]:
