@@ -288,7 +288,7 @@ class Approvals:
         return await self._keep(question, answered)
 
     async def _keep(self, question: Question, answered: Question) -> Question:
-        record = _record(APPROVAL_ANSWERED, answered)
+        record = _record(APPROVAL_ANSWERED, answered, call_id=str(answered.about.get("call", "")))
         try:
             await self.append([record], (rows.answer(answered, question.state),))
         except Conflict:

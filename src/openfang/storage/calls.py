@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.events import (
     APPROVAL_ANSWERED,
+    APPROVAL_REQUESTED,
     POLICY_DECISION,
     POLICY_VIOLATION,
     TOOL_INVOCATION_END,
@@ -36,6 +37,7 @@ _KINDS: Final = (
     POLICY_VIOLATION,
     TOOL_INVOCATION_START,
     TOOL_INVOCATION_END,
+    APPROVAL_REQUESTED,
     APPROVAL_ANSWERED,
 )
 _OUTCOME: Final = readable("payload", "json_extract(payload, '$.outcome')", "''")
@@ -47,7 +49,8 @@ _OF_VERDICT: Final = {
     "failed": f"event = '{TOOL_INVOCATION_END}' AND {_OUTCOME} NOT IN ('ok', 'cancelled')",
     "none": f"event = '{TOOL_INVOCATION_END}' AND {_OUTCOME} = 'cancelled'",
     "deny": f"event = '{POLICY_VIOLATION}'",
-    "ask": f"event = '{POLICY_DECISION}' AND {_DECISION} = 'ask'",
+    "ask": f"(event = '{APPROVAL_REQUESTED}' OR event = '{POLICY_DECISION}' "
+    f"AND {_DECISION} = 'ask')",
     "run": f"event = '{TOOL_INVOCATION_START}'",
 }
 

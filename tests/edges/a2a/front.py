@@ -21,7 +21,7 @@ from openfang.edges.a2a.staying import Staying
 from openfang.edges.api.exchange import problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
     from pathlib import Path
 
     from tests.edges.live import Live, Reply
@@ -221,18 +221,19 @@ def text_of(task: Any) -> str:
     return first["parts"][0]["text"]
 
 
-def _write(home: Path) -> None:
-    for name, text in PROGRAMS.items():
+def write_agents(home: Path, names: Iterable[str] = tuple(PROGRAMS)) -> None:
+    """Put some of the programs into a new home."""
+    for name in names:
         folder = home / "agents" / name
         folder.mkdir(parents=True)
-        (folder / "agent.py").write_text(text)
+        (folder / "agent.py").write_text(PROGRAMS[name])
         (folder / "agent.toml").write_text(CODE.format(name=name))
 
 
 @asynccontextmanager
 async def serving(folder: Path, config: str = "", **more: Any) -> AsyncGenerator[Served]:
     """Serve the agents of a new home."""
-    await to_thread.run_sync(_write, folder)
+    await to_thread.run_sync(write_agents, folder)
     demo = Demo()
     async with live(folder, sources=[demo.source], config=config) as node:
         assert node.app.parts.agents is not None

@@ -11,6 +11,8 @@ import pytest
 from tests.edges.live import live
 from tests.edges.web.browsing import Browser, signed_in, text_of
 
+from openfang.edges.web.pages import PAGES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -51,6 +53,12 @@ async def test_a_call_that_waits_goes_on_when_a_person_allows_it(node: Live) -> 
         ended = await waiting
     assert (ended.status, ended.json["content"][0]["text"]) == (200, "now")
     assert "Allowed" in text_of(await browser.get(f"/approvals/{question}"))
+    [told] = [one for one in await node.events() if one.event_type == "approval_answered"]
+    assert (told.payload["via"], told.payload["answered_by"]) == ("web", "key:admin")
+    page = text_of(await browser.get(f"/calls/{ended.json['call_id']}"))
+    assert "a person was asked and allowed it" in page
+    assert "Allowed by key:admin" in page
+    assert "Waited for a person" in page
 
 
 async def test_a_denied_question_stays_denied_and_no_second_answer_counts(node: Live) -> None:
@@ -89,6 +97,24 @@ async def test_a_user_cannot_answer_and_an_approver_not_their_own(node: Live) ->
     assert (await asking.get(f"/approvals/{own}")).status == 404
     await answered(answering, question, "allow")
     assert (await node.get(f"/api/approvals/{question}")).json["state"] == "approved"
+
+
+async def test_a_page_that_fails_is_a_page_that_names_its_request(
+    node: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_: object) -> Any:
+        raise RuntimeError("sk-live-of-somebody")
+
+    monkeypatch.setitem(PAGES, "/settings", broken)
+    browser = await signed_in(node)
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    parent = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+    reply = await browser.get("/settings", headers=parent)
+    assert (reply.status, reply.headers["Content-Type"]) == (500, "text/html; charset=utf-8")
+    assert trace in text_of(reply)
+    assert b"sk-live" not in reply.body
+    assert "GET /settings: the page failed" in caplog.text
+    assert (await browser.get("/policy")).status == 200
 
 
 async def test_a_tool_is_explained_first_and_then_called(node: Live, demo: Demo) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio import to_thread
 from playwright.async_api import expect
+from tests.edges.a2a.front import write_agents
 from tests.edges.api.test_definitions import (
     HONEST,
     POISON,
@@ -171,6 +173,35 @@ async def test_a_changed_tool_is_accepted_by_its_diff_and_a_key_is_made(
         await page.get_by_role("button", name="Make the key").click()
         await expect(page.locator("#secret")).to_contain_text("of_")
         assert wrong == []
+
+
+@pytest.mark.requirement("C5.7")
+async def test_a_task_that_runs_is_cancelled_and_ends(
+    tmp_path: Path, demo: Demo, browser: Browser
+) -> None:
+    home = tmp_path / "home"
+    await to_thread.run_sync(write_agents, home, ["waiter"])
+    async with live(home, config="[a2a]\nenabled = true\n", sources=[demo.source]) as node:
+        sent = await node.post("/api/a2a/tasks", {"agent": "waiter", "message": "go"})
+        await demo.begun.wait()
+        async with screen(browser, node) as (page, wrong):
+            await page.goto(f"{node.url}/tasks")
+            await page.get_by_role("link", name=sent.json["id"][-12:]).click()
+            await expect(page.locator(".v.lg")).to_have_text("Working")
+            cancel = page.get_by_role("button", name="Cancel this task")
+            await cancel.focus()
+            await page.evaluate("again()")  # what is read again leaves the focus where it was
+            await expect(cancel).to_be_focused()
+            await page.keyboard.press("Enter")
+            await expect(page.locator(".v.lg")).to_have_text("Cancelled")
+            await expect(cancel).to_have_count(0)
+            with anyio.fail_after(20):
+                await demo.cancelled.wait()
+            assert wrong == []
+        ends = [one for one in await node.events() if one.event_type == "tool_invocation_end"]
+        ended = {one.context["tool"]: one.payload["outcome"] for one in ends}
+        assert ended["mcp:demo:wait"] == ended["agent:waiter"] == "cancelled"
+        assert ended["agent:waiter:tasks/cancel"] == "ok"
 
 
 async def test_everything_is_reached_by_the_keyboard(node: Live, browser: Browser) -> None:

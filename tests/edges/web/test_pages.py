@@ -13,8 +13,10 @@ from tests.edges.live import live
 from tests.edges.web.browsing import signed_in, text_of
 
 from openfang.app.web import figures
+from openfang.core.errors import Parked
 from openfang.core.events import Record
 from openfang.core.ids import Kind
+from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Risk
 from openfang.testing import TableSource, open_test_app
@@ -121,6 +123,9 @@ async def test_one_call_is_told_from_top_to_bottom(shared: Live) -> None:
     page = text_of(await browser.get(f"/calls/{call['call_id']}"))
     assert "Allowed" in page
     assert "Ran once" in page
+    assert "Its own steps Guards, gates, taint" in page
+    assert "Size 43 characters" in page
+    assert "key:admin, in its own words" in page
     assert f"#{call['audit']['start']} tool_invocation_start" in page
     assert f"#{call['audit']['end']} tool_invocation_end" in page
     for step in (
@@ -141,6 +146,26 @@ async def test_one_call_is_told_from_top_to_bottom(shared: Live) -> None:
     assert "Planning mode cannot use tools with side effects" in page
     assert "It did not run" in page
     assert "Not reached" in page
+
+
+async def test_the_value_that_decided_is_marked_where_a_run_was_tainted(shared: Live) -> None:
+    app, given = shared.app, {"path": "of-a-page.txt", "content": "x"}
+    call = app.make("file_write", given, run="tainted")
+    held = app.parts.pipeline.runs.absorb(call, Labels.NONE, Labels.EXTERNAL_NETWORK)
+    await app.parts.broker.append([], held)
+    with pytest.raises(Parked) as parked:
+        await app.invoke(call)
+    question = parked.value.question_id
+    browser = await signed_in(shared)
+    for path in (f"/calls/{call.id}", f"/approvals/{question}"):
+        body = (await browser.get(path)).body.decode()
+        assert (path, "<mark>of-a-page.txt</mark>" in body) == (path, True)
+        assert "from outside: nobody who is trusted had named it" in body
+        assert "may be from outside: the run had taken in external network" in body
+    assert call.id in (await browser.get("/calls?verdict=ask")).body.decode()
+    await shared.post(f"/api/approvals/{question}", {"answer": "deny"})
+    told = text_of(await browser.get(f"/calls/{call.id}"))
+    assert ("Denied" in told, "Waits for a person" in told) == (True, False)
 
 
 async def test_a_chain_is_drawn_and_told_as_a_list(shared: Live) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.events import (
     APPROVAL_ANSWERED,
-    POLICY_DECISION,
+    APPROVAL_REQUESTED,
     POLICY_VIOLATION,
-    TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
     AuditEvent,
 )
@@ -19,6 +18,11 @@ if TYPE_CHECKING:
 
 _ENDS: Final = {"ok": "allow", "cancelled": "none"}
 _ANSWERS: Final = {"approved": "none", "spent": "none"}
+_STANDS: Final = {
+    APPROVAL_REQUESTED: "ask",
+    POLICY_VIOLATION: "deny",
+    TOOL_INVOCATION_START: "run",
+}
 _TEXTS: Final = ("tool", "caller", "edge", "trace", "reason", "rule", "outcome")
 
 
@@ -64,21 +68,13 @@ def _with(call: dict[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
 
 def verdict_of(record: Mapping[str, Any], before: str = "run") -> str:
     """Say how a call stands after a record."""
-    match record["event_type"]:
+    event = record["event_type"]
+    match event:
         case "policy_decision":
             return "ask" if record.get("decision") == "ask" else before
-        case "policy_violation":
-            return "deny"
-        case "tool_invocation_start":
-            return "run"
         case "tool_invocation_end":
             return _ENDS.get(str(record.get("outcome")), "failed")
         case "approval_answered":
             return _ANSWERS.get(str(record.get("state")), "deny")
         case _:
-            return before
-
-
-KINDS: Final = frozenset(
-    {POLICY_DECISION, POLICY_VIOLATION, TOOL_INVOCATION_START, TOOL_INVOCATION_END}
-)
+            return _STANDS.get(event, before)

@@ -42,6 +42,7 @@ _NAMES: Final = (
     "Shape",
     "Record",
 )
+_OF_FLOW: Final = frozenset({"untrusted_act", "untrusted_effect"})
 _WORDS: Final = {"allow": "Passed", "deny": "Denied", "ask": "Asked", "not_reached": "Not reached"}
 _KINDS: Final = {"allow": "allow", "deny": "deny", "ask": "ask"}
 
@@ -56,7 +57,7 @@ class Told:
         self.start = by.get("tool_invocation_start")
         self.end = by.get("tool_invocation_end")
         self.asked = by.get("approval_requested")
-        self.answered = by.get("approval_answered")
+        self.answered = by.get("approval_answered") or by.get("approval_spent")
 
     @property
     def gates(self) -> list[Mapping[str, Any]]:
@@ -163,12 +164,18 @@ def _later(place: int, told: Told) -> dict[str, Any]:
 
 def _flow(told: Told) -> dict[str, Any]:
     found = next((one for one in told.gates if one.get("gate") == "flow"), None)
+    if found is None and told.asked is not None and _OF_FLOW & _rules(told.asked):
+        return _said("ask", "Asked", str(told.asked.payload.get("reason", "")), decided="ask")
     if found is None:
         return _said("allow", "Passed")
     kind = str(found.get("verdict", "allow"))
     decided = kind if kind in {"ask", "deny"} else ""
     word = _WORDS.get(kind, kind)
     return _said(_KINDS.get(kind, "none"), word, str(found.get("reason", "")), decided=decided)
+
+
+def _rules(asked: AuditEvent) -> set[str]:
+    return set(str(asked.payload.get("rule", "")).split("+"))
 
 
 def _approval(told: Told) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Role
@@ -32,7 +33,8 @@ async def show(ask: Ask) -> Page:
     """Show one call, from its records."""
     story = await ask.watch.call(ask.caller, ask.names["id"])
     told, call = Told(story.records), story.call
-    entered, reason = _entered(told), _reason(told)
+    entered, reason, question = _entered(told), _reason(told), await _question(ask, told)
+    arguments = told.arguments or (json.loads(question.arguments) if question else {})
     before, after = _beside(story.chain, call.id)
     first = f"#{number(story.records[0].audit_id)}"
     return Page(
@@ -46,7 +48,8 @@ async def show(ask: Ask) -> Page:
             "risk": _of_start(told, "risk"),
             "effects": _of_start(told, "side_effects") or [],
             "entered": entered,
-            "origins": origins(told.arguments, entered, reason, call.caller, call.depth),
+            "arguments": arguments,
+            "origins": origins(arguments, entered, reason, call.caller, call.depth),
             "result": told.end.payload if told.end is not None else {},
             "told": told,
             "steps": steps_of(story, told),
@@ -57,7 +60,7 @@ async def show(ask: Ask) -> Page:
             "before": before,
             "after": after,
             "records": story.records,
-            "question": await _question(ask, told),
+            "question": question,
             "auditor": ask.may(Role.AUDITOR),
         },
     )
@@ -92,6 +95,7 @@ def _who(told: Told) -> str:
 
 def _asked(told: Told) -> str:
     reasons = [one.get("reason") for one in told.gates if one.get("verdict") == "ask"]
+    reasons += [told.asked.payload.get("reason")] if told.asked is not None else []
     return str((reasons and reasons[0]) or "policy asks for an approval")
 
 

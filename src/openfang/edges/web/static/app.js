@@ -116,7 +116,11 @@ if (rows?.dataset.live) {
 }
 
 // Panels that are read again from time to time; never in a hidden tab, never under an open menu or a selection.
+// What had the focus has it again: it is known by its address, its label or its words.
 const panel = $("[data-refresh]");
+const known = (one) => [one.tagName, one.id || one.getAttribute("href") || one.ariaLabel || one.textContent].join(" ");
+const focused = () => (panel.contains(document.activeElement) ? known(document.activeElement) : "");
+const refocus = (name) => { if (name) all("a, button, summary, [tabindex]", panel).find((one) => known(one) === name)?.focus({ preventScroll: true }); };
 const again = async () => {
   if (document.hidden || paused || panel.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) return;
   try {
@@ -126,10 +130,10 @@ const again = async () => {
     const fresh = page.getElementById(panel.id);
     if (!fresh) return location.reload(); // there is something else to see now
     const open = new Set(all("details[open]", panel).map((one) => one.id).filter(Boolean));
-    const focus = document.activeElement?.id;
+    const focus = focused();
     panel.replaceChildren(...fresh.childNodes);
     open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-    if (focus) document.getElementById(focus)?.focus();
+    refocus(focus);
     htmx.process(panel);
     local(panel);
     charts.clear();
