@@ -14,7 +14,7 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference wheel lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference screenshots wheel lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -27,6 +27,9 @@ setup: $(VENV)/.dev  ## only make .venv, with the tools of `make check`
 test: $(VENV)/.dev $(VENV)/.peers  ## run every test (installs what the tests need)
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/pytest $(PYTEST_ARGS)
+
+screenshots: $(VENV)/.dev $(VENV)/.peers  ## take the pictures of the docs anew, in a browser
+	@$(BIN)/pytest -n 0 tests/edges/web/screenshots.py $(PYTEST_ARGS)
 
 conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance suite on both our ends
 	@$(BIN)/pytest tests/conformance -n 2 $(PYTEST_ARGS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,7 +25,6 @@ from openfang.testing import TableSource, open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from tests.edges.demo import Demo
     from tests.edges.live import Live
@@ -211,6 +212,7 @@ async def test_whatever_comes_from_outside_is_text_on_every_page(tmp_path: Path)
         asks = await node.call("mcp:demo:ask%3Cb%3E", {"x": BIDI, "y": HOSTILE})
         asked = asks.json["approval"]
         await node.call("agent%3A" + quote(HOSTILE, safe=""), {})
+        await node.call(quote(f"mcp:demo:{BIDI}", safe=""), {})
         browser = await signed_in(node)
         paths = [
             *PAGES, f"/calls/{call}", f"/approvals/{asked}", f"/tools/{tool}",
@@ -223,7 +225,8 @@ async def test_whatever_comes_from_outside_is_text_on_every_page(tmp_path: Path)
             reply = await browser.get(path)
             assert (path, reply.status < 500) == (path, True)
             body = reply.body.decode()
-            found = [one for one in ("<script>alert", "<img src=x", "'49") if one in body]
+            never = ("<script>alert", "<img src=x", "'49", BIDI)
+            found = [one for one in never if one in body]
             assert (path, found) == (path, [])
         tried = await browser.send(f"/tools/{tool}", {f"arg.{HOSTILE}": HOSTILE, "act": "call"})
         assert "Ran once" in text_of(tried)
@@ -314,6 +317,15 @@ async def test_the_pages_of_a_home_without_anything_say_how_to_begin(tmp_path: P
         assert "Nothing waits for you" in text_of(await browser.get("/approvals"))
         assert "No servers yet" in text_of(await browser.get("/servers"))
         assert "No tasks" in text_of(await browser.get("/tasks"))
+
+
+def test_every_picture_of_the_docs_is_small_shown_and_told_in_words() -> None:
+    docs = Path(__file__).parents[3] / "docs"
+    shown = r"!\[([^\]]{20,})\]\(pictures/(web-\w+\.png)\)"
+    told = dict(re.findall(shown, docs.joinpath("web.md").read_text()))
+    sizes = {one.name: one.stat().st_size for one in docs.glob("pictures/web-*.png")}
+    assert set(told.values()) == set(sizes)
+    assert max(sizes.values()) < 150_000
 
 
 def test_the_files_are_small_and_their_licences_are_there(demo: Demo) -> None:

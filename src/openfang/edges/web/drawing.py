@@ -17,8 +17,8 @@ _WIDE, _HIGH = 170, 44
 _ACROSS, _DOWN = 241, 60
 _PAPER: Final = 1136
 _LETTERS: Final = 19
-_BARS: Final = 430
-_LEFT: Final = 240
+_BARS: Final = 330
+_LEFT: Final = 190
 _LINE: Final = 22
 _TICKS: Final = 4
 
@@ -123,6 +123,7 @@ def _over(call: SeenCall) -> str:
 
 def _short(text: str) -> str:
     plain = text.removeprefix("mcp:")
+    plain = plain if plain.isprintable() else ascii(plain)[1:-1]
     return plain if len(plain) <= _LETTERS else f"{plain[: _LETTERS - 1]}…"
 
 
