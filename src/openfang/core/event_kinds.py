@@ -62,9 +62,11 @@ KINDS: Final = (
     EventKind(
         events.TOOL_INVOCATION_END,
         "How it ended: `ok`, `error`, `timeout`, `cancelled`, `failed`, or `interrupted` where a "
-        "process died. For effects of other people's tools, unless highly trusted, digests of "
-        "arguments and result are the evidence.",
-        ("outcome", "duration_us", "labels", "reason", "evidence"),
+        "process died. `steps_us` is how long it was judged, waited for a person, was written "
+        "down and ran; `size` the characters of what came back, of which nothing is kept. For "
+        "effects of other people's tools, unless highly trusted, digests of arguments and result "
+        "are the evidence.",
+        ("outcome", "duration_us", "steps_us", "size", "labels", "reason", "evidence"),
         ("info", "warning", "error"),
     ),
     EventKind(events.APPROVAL_REQUESTED, "A call waits for a person's answer.", _ANSWERED),
