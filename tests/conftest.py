@@ -11,11 +11,13 @@ import pytest
 from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 from tests.forked import forking
+from tests.postgres import empty_postgres, postgres, postgres_server
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
+__all__ = ("empty_postgres", "postgres", "postgres_server")
 
 # Who starts the tests in the background, or by nohup, ignores these; and so would all that is
 # started here, where it is told to end by them.
@@ -33,6 +35,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 _MAY_BLOCK = {
     "openfang/storage/writer.py": {"__post_init__", "_commit_now", "close"},
     "openfang/storage/database.py": {"_read_now", "patience"},
+    "openfang/storage/postgres/driver.py": {"asyncpg", "connect"},
     "openfang/storage/processes.py": {"begin", "release", "vanished", "_taken", "_forget"},
     "openfang/app/home/new.py": {"init_home"},
     "openfang/app/home/paths.py": {"exists"},

@@ -83,7 +83,8 @@ def _shape(script: str) -> list[str]:
     return [
         found[0].strip()
         for statement in split_statements(script)
-        if not statement.startswith(("CREATE VIEW", "INSERT")) and "memory_words" not in statement
+        if not statement.startswith(("CREATE VIEW", "CREATE FUNCTION", "INSERT"))
+        and "memory_words" not in statement
         for line in statement.splitlines()
         if (found := names.match(line))
     ]

@@ -29,8 +29,10 @@ _NAMES = (
     "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name"
 )
 _PINS = (
-    "INSERT OR REPLACE INTO pins (tool, digest, definition, first_seen, accepted, findings) "
-    "VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO pins (tool, digest, definition, first_seen, accepted, findings) "
+    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET digest = excluded.digest, "
+    "definition = excluded.definition, first_seen = excluded.first_seen, "
+    "accepted = excluded.accepted, findings = excluded.findings"
 )
 
 

@@ -67,7 +67,7 @@ def _is_torn(handle: int) -> bool:
 
 def statement(point: Checkpoint) -> tuple[str, Sequence[Any]]:
     """Return the statement that keeps a checkpoint in the database."""
-    sql = "INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)"
+    sql = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
     return sql, (point.node, point.seq, point.at, point.hash, point.signer, point.signature)
 
 

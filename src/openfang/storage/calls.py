@@ -5,7 +5,6 @@ The log has no index but its numbers. Ids of calls begin with their time, and so
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.events import (
@@ -16,6 +15,7 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
+from openfang.storage.marks import among
 from openfang.storage.recent import CALLER, FROM_LOG, readable, shown
 
 if TYPE_CHECKING:
@@ -69,15 +69,13 @@ async def call_records(
     ids = await _ids(reader, conditions, parameters, (first, last), wanted.limit + 1)
     full = len(ids) > wanted.limit
     kept = ids[: wanted.limit]
-    sql = (
-        f"{FROM_LOG} AND call_id IN (SELECT value FROM json_each(?)) "  # noqa: S608 - constants
-        "AND event IN (SELECT value FROM json_each(?)) ORDER BY seq"
-    )
-    names = json.dumps([name for name, _ in kept])
+    names = [name for name, _ in kept]
+    kinds = among("event", _KINDS)
+    sql = f"{FROM_LOG} AND {among('call_id', names)} AND {kinds} ORDER BY seq"
     # A call may have more records than those that were found by: also behind them.
     found = await reader.read(
         sql,
-        (first - _RECORDS_EACH * 10, last + WINDOW, names, json.dumps(_KINDS)),
+        (first - _RECORDS_EACH * 10, last + WINDOW, *names, *_KINDS),
         most=_MOST_CHARACTERS,
     )
     older = kept[-1][1] if full else (first if first > 1 else 0)
@@ -102,7 +100,7 @@ async def _ids(
 def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list[object]]:
     conditions, parameters = ["call_id <> ''"], list[object]()
     if wanted.verdict:
-        conditions.append(_OF_VERDICT.get(wanted.verdict, "0"))
+        conditions.append(_OF_VERDICT.get(wanted.verdict, "1 = 0"))
     exact = {CALLER: wanted.caller, _EDGE: wanted.edge}
     if caller is not None:
         conditions.append(f"{CALLER} = ?")
@@ -115,7 +113,7 @@ def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list
         conditions.append(f"substr({_TOOL}, 1, ?) = ?")
         parameters += [len(wanted.source), wanted.source]
     if wanted.text:
-        conditions.append("(instr(context, ?) OR instr(payload, ?) OR call_id = ?)")
+        conditions.append("(instr(context, ?) > 0 OR instr(payload, ?) > 0 OR call_id = ?)")
         parameters += [wanted.text] * 3
     return conditions, parameters
 
@@ -147,7 +145,7 @@ async def chain_records(reader: Reader, trace: str, near: tuple[int, int]) -> li
     """Read what was written of the calls of one chain, around some records of it."""
     sql = (
         f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id <> '' "  # noqa: S608 - constants
-        "AND instr(context, ?) ORDER BY seq"
+        "AND instr(context, ?) > 0 ORDER BY seq"
     )
     first, last = near
     window = (first - _CHAIN, max(first, last) + _CHAIN, trace)

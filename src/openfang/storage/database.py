@@ -235,9 +235,16 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def split_statements(script: str) -> list[str]:
-    """Cut a migration at its semicolons; migrations hold no semicolon inside a statement."""
-    lines = (line for line in script.splitlines() if not line.lstrip().startswith("--"))
-    return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
+    """Cut a migration at its semicolons; one on an indented line is inside of a function."""
+    statements, lines = list[str](), list[str]()
+    for line in script.splitlines():
+        if line.lstrip().startswith("--"):
+            continue
+        lines.append(line.rstrip())
+        if line.rstrip().endswith(";") and not line.startswith(" "):
+            statements.append("\n".join(lines).strip().removesuffix(";"))
+            lines.clear()
+    return statements
 
 
 def _has_room(path: Path) -> bool:

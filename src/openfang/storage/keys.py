@@ -90,7 +90,7 @@ class KeyStore:
     def budget(self, name: str) -> float | None:
         """What may be spent on models in a day for the key of this name."""
         sql = (
-            "SELECT json_extract(body, '$.budget_usd_per_day') FROM keys "
+            "SELECT CAST(json_extract(body, '$.budget_usd_per_day') AS DOUBLE PRECISION) FROM keys "
             "WHERE name = ? AND kind = 'key' AND revoked_at IS NULL"
         )
         return min((one for (one,) in self.database.read_now(sql, (name,)) if one), default=None)

@@ -146,17 +146,21 @@ def fold(first: int, last: int, calls: Sequence[tuple[int, str, int]]) -> tuple[
 
 # What somebody made unreadable is nobody's call.
 _READABLE: Final = "CASE WHEN json_valid(context) THEN context ELSE '{}' END"
+_CALLER: Final = f"json_extract({_READABLE}, '$.caller')"
 _CALLS: Final = f"""
-    SELECT at / {DAY_NS} AS day, json_extract({_READABLE}, '$.caller') AS caller FROM audit
-    WHERE event = '{TOOL_INVOCATION_START}' AND substr(caller, 1, 6) <> 'agent:'
+    SELECT at / {DAY_NS} AS day, {_CALLER} AS caller FROM audit
+    WHERE event = '{TOOL_INVOCATION_START}' AND substr({_CALLER}, 1, 6) <> 'agent:'
       AND substr(json_extract({_READABLE}, '$.tool'), 1, 6) <> 'agent:' AND seq > """  # noqa: S608 - constants
-_COUNTED: Final = f"SELECT day, caller, COUNT(*) FROM ({_CALLS} ? AND seq <= ?) GROUP BY 1, 2"  # noqa: S608 - constants
+_COUNTED: Final = (
+    f"SELECT day, caller, COUNT(*) FROM ({_CALLS} ? AND seq <= ?) AS calls GROUP BY 1, 2"  # noqa: S608 - constants
+)
 _MARK: Final = (
-    f"(SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM settings WHERE name = '{_FOLDED}')"  # noqa: S608 - constants
+    f"(SELECT COALESCE(MAX(CAST(value AS BIGINT)), 0) FROM settings WHERE name = '{_FOLDED}')"  # noqa: S608 - constants
 )
 _DAYS: Final = f"""(
     SELECT day, caller, agent, {", ".join(_AMOUNTS)} FROM ledger_days
-    UNION ALL SELECT day, caller, '', 0, 0, 0, 0.0, 1, 0 FROM ({_CALLS} {_MARK}))"""  # noqa: S608 - constants
+    UNION ALL SELECT day, caller, '', 0, 0, 0, 0.0, 1, 0 FROM ({_CALLS} {_MARK}) AS calls
+) AS days"""  # noqa: S608 - constants
 _DEAREST: Final = "SUM(cost_usd) DESC, SUM(input_tokens + output_tokens) DESC, SUM(tool_calls) DESC"
 _GROUPED: Final = {
     "agent": ("agent", f"{_DEAREST}, agent"),

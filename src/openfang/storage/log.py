@@ -120,7 +120,7 @@ def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
             conditions.append(f"{column} = ?")
             parameters.append(value)
     if wanted.text:
-        conditions.append("(instr(payload, ?) OR instr(context, ?))")
+        conditions.append("(instr(payload, ?) > 0 OR instr(context, ?) > 0)")
         parameters += [wanted.text, wanted.text]
     return conditions, parameters
 

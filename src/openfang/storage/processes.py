@@ -35,7 +35,10 @@ class Process:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self.folder / f"{self.id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        sql = "INSERT OR IGNORE INTO processes (id, started_at, low_water) VALUES (?, ?, ?)"
+        sql = (
+            "INSERT INTO processes (id, started_at, low_water) VALUES (?, ?, ?) "
+            "ON CONFLICT DO NOTHING"
+        )
         return sql, (self.id, time.time_ns(), low_water)
 
     def progress(self, low_water: int) -> tuple[str, Sequence[Any]]:

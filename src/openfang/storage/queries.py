@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from openfang.core.log import Table
 
-_QUERY_SECONDS = 10.0
+QUERY_SECONDS = 10.0
 _QUERY_STEPS = 10_000
-_QUERY_BYTES = 20_000_000
+QUERY_BYTES = 20_000_000
 _READING = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -39,13 +39,13 @@ def query(path: Path, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         connection.execute("PRAGMA query_only = ON")
         # That alone still lets ATTACH make files, and PRAGMA change the database's own settings.
         connection.set_authorizer(_only_the_log(database))
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _QUERY_BYTES)
-        until = time.monotonic() + _QUERY_SECONDS
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, QUERY_BYTES)
+        until = time.monotonic() + QUERY_SECONDS
         connection.set_progress_handler(lambda: time.monotonic() > until, _QUERY_STEPS)
         try:
-            return [_table(database, one, limit) for one in _statements(sql)]
+            return [_table(database, one, limit) for one in statements(sql)]
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise _not_run(str(error).rstrip(".")) from error
+            raise not_run(str(error).rstrip(".")) from error
 
 
 def _table(database: Database, sql: str, limit: int) -> Table:
@@ -54,13 +54,14 @@ def _table(database: Database, sql: str, limit: int) -> Table:
     rows, size = list["Sequence[Any]"](), 0
     for row in islice(cursor, limit):
         size += sum(len(value) for value in row if isinstance(value, str | bytes))
-        if size > _QUERY_BYTES:
-            raise _not_run(f"its answer has more than {_QUERY_BYTES} bytes")
+        if size > QUERY_BYTES:
+            raise not_run(f"its answer has more than {QUERY_BYTES} bytes")
         rows.append(row)
     return names, rows
 
 
-def _not_run(why: str) -> Rejected:
+def not_run(why: str) -> Rejected:
+    """Say why a query was not run, and which ones are."""
     return Rejected(
         f"The query could not be run: {why}.",
         status=422,
@@ -69,7 +70,7 @@ def _not_run(why: str) -> Rejected:
     )
 
 
-def _statements(sql: str) -> list[str]:
+def statements(sql: str) -> list[str]:
     """Cut where SQLite itself sees the end of a statement; comments alone are none."""
     found, rest = list[str](), ""
     for piece in re.split(r"(?<=;)", sql):

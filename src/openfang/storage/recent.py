@@ -6,13 +6,13 @@ other callers never leaves it.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfang.core.events import AuditEvent
+from openfang.storage.marks import among
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from openfang.storage.ports import Reader
@@ -45,7 +45,12 @@ class Recent(NamedTuple):
 
 
 async def recent(
-    reader: Reader, after: int, limit: int, *, caller: str | None = None, kinds: Iterable[str] = ()
+    reader: Reader,
+    after: int,
+    limit: int,
+    *,
+    caller: str | None = None,
+    kinds: Collection[str] = (),
 ) -> Recent:
     """Read on in the log: so many records, fewer if they are long.
 
@@ -54,8 +59,8 @@ async def recent(
     end = (await reader.read(_END, (after, limit)))[0][0]
     if end is None:
         return Recent((), after)
-    whose = () if caller is None else (caller, json.dumps([*kinds]))
-    sql = _SHOWN if caller is None else _SHOWN_TO_ONE
+    whose = () if caller is None else (caller, *kinds)
+    sql = _SHOWN if caller is None else _shown_to_one(kinds)
     found = await reader.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
         end = found[-1][1]
@@ -100,10 +105,12 @@ def _taken(column: str, names: Sequence[str]) -> str:
 _END = "SELECT MAX(seq) FROM (SELECT seq FROM audit WHERE seq > ? ORDER BY seq LIMIT ?)"
 FROM_LOG = (
     "SELECT node, seq, at, event, level, call_id, task_id, "  # noqa: S608 - constants
-    f"{_taken('payload', _OF_PAYLOAD)}, {_taken('context', _OF_CONTEXT)}, x'' "
+    f"{_taken('payload', _OF_PAYLOAD)}, {_taken('context', _OF_CONTEXT)}, hash "
     "FROM audit WHERE seq > ? AND seq <= ?"
 )
 CALLER = readable("context", "json_extract(context, '$.caller')", "NULL")
 _SHOWN = f"{FROM_LOG} ORDER BY seq"
-_KIND = "event IN (SELECT value FROM json_each(?))"
-_SHOWN_TO_ONE = f"{FROM_LOG} AND ({CALLER} = ? OR {_KIND}) ORDER BY seq"
+
+
+def _shown_to_one(kinds: Collection[str]) -> str:
+    return f"{FROM_LOG} AND ({CALLER} = ? OR {among('event', kinds)}) ORDER BY seq"

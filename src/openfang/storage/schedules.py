@@ -95,7 +95,8 @@ def change(before: Schedule, after: Schedule) -> Statement:
     known = zip(_COLUMNS.split(", "), _row(before), _row(after), strict=True)
     changed = {name: new for name, old, new in known if new != old}
     sets = "".join(f", {name} = ?" for name in changed)
-    sql = f"UPDATE schedules SET version = CASE WHEN version = ? THEN ? END{sets} WHERE id = ?"  # noqa: S608 - constants
+    same = "CASE WHEN version = ? THEN CAST(? AS BIGINT) END"
+    sql = f"UPDATE schedules SET version = {same}{sets} WHERE id = ?"  # noqa: S608 - constants
     return sql, (before.version, before.version + 1, *changed.values(), before.id)
 
 

@@ -12,6 +12,7 @@ import orjson
 from openfang.core.agents import Image, Message, Speaker, Wish
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary, SessionTurn
+from openfang.storage.marks import outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -199,12 +200,11 @@ _DELETE: Final = (
 
 
 def _still(session: str, gone: tuple[str, ...]) -> Statement:
-    marks = ", ".join("?" * len(gone))
     sql = (
         "INSERT INTO begun SELECT NULL, '' WHERE NOT EXISTS ("  # noqa: S608 - constants and marks
         "SELECT 1 FROM sessions WHERE id = ? AND NOT EXISTS ("
         "SELECT 1 FROM agent_runs WHERE session = sessions.id AND state = 'running' "
-        f"AND process NOT IN ({marks})))"
+        f"AND {outside('process', gone)}))"
     )
     return sql, (session, *gone)
 

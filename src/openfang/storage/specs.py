@@ -51,4 +51,5 @@ def insert_spec(spec: Spec, content: bytes) -> Statement:
 
 def insert_project(name: str) -> Statement:
     """Make a project; making it again changes nothing."""
-    return "INSERT OR IGNORE INTO projects VALUES (?, ?)", (name, time.time_ns())
+    sql = "INSERT INTO projects VALUES (?, ?) ON CONFLICT DO NOTHING"
+    return sql, (name, time.time_ns())

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
+from openfang.storage.marks import outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +36,10 @@ class Settings:
 
 def put_setting(name: str, value: str) -> Statement:
     """Keep a value."""
-    return "INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)
+    sql = (
+        "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+    )
+    return sql, (name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,5 @@ def grow_run(run: str, labels: Labels, now: int) -> Statement:
 def drop_old_runs(before: int, needed: Iterable[str]) -> Statement:
     """Forget runs that nobody has gone on with since then, but for those that are needed."""
     kept = tuple(map(_digest, needed))
-    marks = ", ".join("?" * len(kept))
-    sql = f"DELETE FROM runs WHERE changed_at <= ? AND id NOT IN ({marks})"  # noqa: S608 - marks
+    sql = f"DELETE FROM runs WHERE changed_at <= ? AND {outside('id', kept)}"  # noqa: S608 - marks
     return sql, (before, *kept)

@@ -205,7 +205,7 @@ def event(task_id: str, n: int, at: int, state: TaskState) -> Statement:
     """Keep that it came into a state. If that is not what happened to it last the unit fails."""
     sql = (
         "INSERT INTO task_events (task, n, at, state) "
-        "VALUES (?, (SELECT ? FROM tasks WHERE id = ? AND version >= ?), ?, ?)"
+        "VALUES (?, (SELECT CAST(? AS BIGINT) FROM tasks WHERE id = ? AND version >= ?), ?, ?)"
     )
     return sql, (task_id, n, task_id, n, at, state.value)
 
@@ -214,7 +214,7 @@ def move(before: Task, after: Task) -> tuple[Statement, ...]:
     """Change a task as it was known. If it is another by now, or gone, the unit fails."""
     sql = (
         "UPDATE tasks SET state = ?, final = ?, labels = ?, body = ?, size = ?, changed_at = ?, "
-        "version = CASE WHEN version = ? AND final = 0 THEN ? END WHERE id = ?"
+        "version = CASE WHEN version = ? AND final = 0 THEN CAST(? AS BIGINT) END WHERE id = ?"
     )
     body = written(after)
     parameters = (

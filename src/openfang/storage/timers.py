@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from openfang.storage.marks import marks, outside
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
@@ -57,7 +59,7 @@ class TimerStore:
     async def soonest(self, kind: str, limit: int, but: Besides = NOTHING) -> list[Timer]:
         """List those of a kind that are due first."""
         left = {"id": but.ids, "party": but.parties, "place": but.places}
-        others = "".join(f" AND {name} NOT IN ({_marks(out)})" for name, out in left.items())
+        others = "".join(f" AND {outside(name, out)}" for name, out in left.items())
         sql = (
             f"SELECT {_COLUMNS} FROM timers WHERE kind = ?{others} "  # noqa: S608 - constants and marks
             f"ORDER BY due, id LIMIT {limit}"
@@ -68,7 +70,7 @@ class TimerStore:
 
 def add(timer: Timer) -> Statement:
     """Keep a new timer; the unit fails if there is one of its id."""
-    return f"INSERT INTO timers ({_COLUMNS}) VALUES ({_marks(_row(timer))})", _row(timer)  # noqa: S608 - constants
+    return f"INSERT INTO timers ({_COLUMNS}) VALUES ({marks(_row(timer))})", _row(timer)  # noqa: S608 - constants
 
 
 def replace(timer: Timer) -> Statement:
@@ -97,10 +99,6 @@ def again(timer: Timer, due: int, tries: int) -> Statement:
 def done(timer: Timer) -> Statement:
     """Forget it, unless somebody has changed it since it was taken."""
     return f"DELETE FROM timers WHERE {_SAME}", (timer.id, timer.due, timer.tries)  # noqa: S608 - constants
-
-
-def _marks(values: Collection[Any]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _row(timer: Timer) -> tuple[Any, ...]:

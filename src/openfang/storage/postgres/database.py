@@ -1,0 +1,128 @@
+"""The state of a home on a Postgres server: what is read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from openfang.storage.database import up_to
+from openfang.storage.postgres.dialect import numbered, storable
+from openfang.storage.postgres.migrate import migrate
+from openfang.storage.postgres.pool import Pool
+from openfang.storage.postgres.queries import query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anyio import CapacityLimiter
+
+    from openfang.core.log import Table
+    from openfang.storage.ports import Look
+    from openfang.storage.postgres.address import Address
+
+T = TypeVar("T")
+_AT_ONCE = 100
+_ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+@dataclass(slots=True)
+class PostgresStorage:
+    """Answers queries by a pool of connections."""
+
+    address: Address
+    pool: Pool = field(init=False)
+    statements: int = field(init=False, default=0)
+    """How many were sent to read, for whoever counts."""
+
+    def __post_init__(self) -> None:
+        self.pool = Pool(self.address)
+
+    async def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query. With `most` it ends after the row that brings so many characters."""
+        self.statements += 1
+        given = storable(parameters)
+        return await self.pool.read(lambda one: _read(one, sql, given, most))
+
+    async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
+        """Look at much, as it was at one moment."""
+        if turns is None:
+            return await self.pool.read(lambda one: _look(one, look))
+        async with turns:
+            return await self.pool.read(lambda one: _look(one, look))
+
+    async def query(self, sql: str, *, limit: int) -> list[Table]:
+        """Run queries of the operator's own: on the log alone, read-only, bounded."""
+        async with self.pool.connection() as connection:
+            return await query(connection, sql, limit)
+
+    async def aclose(self) -> None:
+        """Give the connections back."""
+        await self.pool.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """Reads on one connection."""
+
+    connection: Any
+
+    async def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        return await _read(self.connection, sql, storable(parameters), most)
+
+
+async def _look(connection: Any, look: Look[T]) -> T:  # noqa: ANN401 - the driver has no types
+    await connection.execute(_ONE_MOMENT)
+    try:
+        return await look(_One(connection))
+    finally:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+
+
+async def _read(
+    connection: Any,  # noqa: ANN401 - as above
+    sql: str,
+    parameters: Sequence[Any],
+    most: int | None,
+) -> list[tuple[Any, ...]]:
+    text = numbered(sql)
+    if most is None:
+        return [tuple(row) for row in await connection.fetch(text, *parameters)]
+    if connection.is_in_transaction():
+        return await _some(connection, text, parameters, most)
+    async with connection.transaction(readonly=True):
+        return await _some(connection, text, parameters, most)
+
+
+async def _some(
+    connection: Any,  # noqa: ANN401 - as above
+    text: str,
+    parameters: Sequence[Any],
+    most: int,
+) -> list[tuple[Any, ...]]:
+    """Fetch some rows at a time, until they are enough."""
+    cursor, found, size = await connection.cursor(text, *parameters), list[tuple[Any, ...]](), 0
+    while size <= most:
+        rows = [tuple(row) for row in await cursor.fetch(_AT_ONCE)]
+        kept = list(up_to(rows, most - size))
+        found += kept
+        size += sum(len(value) for row in kept for value in row if isinstance(value, str | bytes))
+        if len(kept) < _AT_ONCE:
+            break
+    return found
+
+
+async def open_storage(address: Address) -> PostgresStorage:
+    """Reach a server, and bring its schema up to date."""
+    storage = PostgresStorage(address)
+    try:
+        async with storage.pool.connection() as connection:
+            await migrate(connection)
+    except BaseException:
+        await storage.aclose()
+        raise
+    return storage
