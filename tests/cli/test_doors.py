@@ -31,6 +31,7 @@ WITHOUT_A_KEY = {
     "doctor": "looks at files of one's own",
     "completion": "prints a script",
     "restore": "takes the place of a home that no daemon serves",
+    "storage migrate": "reads one's own file, while no daemon serves it",
     "config check": "reads one's own file",
     "config show": "reads one's own file, without its secrets",
     "config schema": "prints what is the same everywhere",

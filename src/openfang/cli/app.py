@@ -23,7 +23,7 @@ _CHAPTERS = {
     "Calls": ("tools", "explain", "policy", "approvals", "audit", "results", "spec"),
     "Agents": ("agents", "chat", "sessions", "memory", "schedules", "board", "usage", "a2a"),
     "Servers and clients": ("servers", "ext", "skills", "import", "secrets", "connect", "mcp"),
-    "The node": ("config", "keys", "nodes", "backup", "restore", "completion"),
+    "The node": ("config", "keys", "nodes", "storage", "backup", "restore", "completion"),
 }
 _COMMANDS = {
     "up": ("up:up", "From nothing to a governed call: home, daemon, servers, clients, demo."),
@@ -168,6 +168,10 @@ _GROUPS = {
             "cancel": ("tasks:cancel", "End a task, and the work on it."),
             "peers": ("a2a:peers", "List the agents elsewhere, and how each is."),
         },
+    ),
+    "storage": (
+        "Say where the home keeps its state.",
+        {"migrate": ("storage:migrate", "Move a home on SQLite over to a Postgres server.")},
     ),
     "nodes": (
         "Believe other nodes of yours: what they sign holds here.",

@@ -89,7 +89,7 @@ async def test_a_unit_that_cannot_be_applied_fails_alone(postgres: str) -> None:
         assert [type(one) for one in outcomes] == [Written, Conflict, Conflict, HomeError, Written]
     assert await stored(postgres) == ["first", "last"]
     (settings,) = await run(postgres, "SELECT name, value FROM settings ORDER BY name")
-    assert list(map(tuple, settings)) == [("a", "1"), ("b", "2")]
+    assert [(row[0], row[1]) for row in settings] == [("a", "1"), ("b", "2")]
 
 
 async def test_what_another_process_of_the_node_wrote_is_continued_not_forked(

@@ -65,7 +65,7 @@ class Restored:
 def restore(file: Path, home: Path, now: int) -> Restored:
     """Put the home back from this file; `now` is the wall clock in nanoseconds. Blocks."""
     place = _place(home)
-    with _opened(file) as archive, _to_ourselves(place):
+    with _opened(file) as archive, to_ourselves(place):
         new = Path(mkdtemp(prefix=f".{place.name}.restore-", dir=place.parent))
         try:
             manifest = _unpacked(archive, new)
@@ -116,7 +116,7 @@ def _opened(file: Path) -> Generator[BinaryIO]:
 
 
 @contextmanager
-def _to_ourselves(place: Path) -> Generator[None]:
+def to_ourselves(place: Path) -> Generator[None]:
     """Keep out whoever would make the home, restore it or start a daemon on it meanwhile."""
     if not _filled(place):
         yield

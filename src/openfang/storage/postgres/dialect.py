@@ -18,6 +18,15 @@ _TEXT: Final = re.compile(r"\bTEXT\b")
 _SHAPING: Final = ("CREATE TABLE", "ALTER TABLE")
 
 
+_OF_THE_INDEX: Final = "INSERT INTO memory_words"
+"""SQLite has to be told what its table of words holds; here the index follows by itself."""
+
+
+def is_needed(sql: str) -> bool:
+    """Whether a statement does anything here."""
+    return not sql.startswith(_OF_THE_INDEX)
+
+
 @lru_cache(maxsize=2048)
 def numbered(sql: str) -> str:
     """Number the marks of a statement; those inside of quotes are none."""

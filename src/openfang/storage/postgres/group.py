@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from openfang.storage.postgres.dialect import numbered, storable
+from openfang.storage.postgres.dialect import is_needed, numbered, storable
 from openfang.storage.units import Head, Written
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ class Group:
 
 def statements(jobs: Iterable[Job]) -> list[tuple[str, Sequence[Any]]]:
     """The statements of units, as the server takes them."""
-    return [(numbered(sql), storable(given)) for job in jobs for sql, given in job.unit.statements]
+    return [
+        (numbered(sql), storable(given))
+        for job in jobs
+        for sql, given in job.unit.statements
+        if is_needed(sql)
+    ]
 
 
 def insert(rows: Sequence[Any]) -> tuple[str, Sequence[Any]]:

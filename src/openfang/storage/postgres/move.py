@@ -73,7 +73,7 @@ async def _moved(
     here = {table: _count(database, table) for table in tables}
     there = {table: await connection.fetchval(f"SELECT COUNT(*) FROM {table}") for table in tables}  # noqa: S608 - names of our own
     if any(there.values()):
-        return await _known(database, connection, address, here, there)
+        return await _known(database, connection, address, there)
     await to_thread.run_sync(check, database.connection.execute(_LOG))
     for table in tables:
         await _copy(database, connection, table)
@@ -94,7 +94,6 @@ async def _known(
     database: Database,
     connection: Any,  # noqa: ANN401 - as above
     address: Address,
-    here: dict[str, int],
     there: dict[str, int],
 ) -> Moved:
     """Tell a home that was moved already from another one."""
