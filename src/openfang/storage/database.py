@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.log import Table
-    from openfang.storage.ports import Look
+    from openfang.storage.ports import Dialect, Look
 
 T = TypeVar("T")
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -37,6 +37,8 @@ _RESTORE = "restore a backup of the home, or move the file away and run: openfan
 
 class Database:
     """One connection. `patience` is how long it waits for another process's lock."""
+
+    dialect: Dialect = "sqlite"
 
     def __init__(self, path: Path, *, patience: float = 0.0, durable: bool = False) -> None:
         self.path = path

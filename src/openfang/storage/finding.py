@@ -23,9 +23,9 @@ Query = tuple[str, "Sequence[Any]"]
 
 
 class Term(NamedTuple):
-    """A word that `count` memories hold; or, as a `stem`, words that begin with it."""
+    """A word that `held` memories hold; or, as a `stem`, words that begin with it."""
 
-    count: int
+    held: int
     word: str
     stem: bool
 
@@ -106,6 +106,10 @@ def _match(space: str, word: str, *, stem: bool) -> str:
 
 _WORDS: Final = "array_to_tsvector(string_to_array(words, ' '))"
 _HOLDS: Final = f"{_WORDS} @@ CAST(? AS tsquery)"
+_WEIGHT: Final = (
+    f"CASE WHEN {_HOLDS.replace('words', 'ranked.words')} "
+    "THEN CAST(? AS DOUBLE PRECISION) ELSE 0 END"
+)
 
 
 class WordIndex:
@@ -125,18 +129,15 @@ class WordIndex:
         wanted, left = (
             " | ".join(_lexeme(one.word, stem=one.stem) for one in some) for some in (terms, but)
         )
-        weight = " + ".join(
-            [f"CASE WHEN {_HOLDS} THEN CAST(? AS DOUBLE PRECISION) ELSE 0 END"] * len(terms)
-        )
-        weighed = [
-            value for one in terms for value in (_lexeme(one.word, stem=one.stem), 1 / one.count)
-        ]
+        weight = " + ".join([_WEIGHT] * len(terms))
+        lexemes = ((_lexeme(one.word, stem=one.stem), 1 / one.held) for one in terms)
         sql = (
             f"SELECT {COLUMNS} FROM (SELECT id, words FROM memory WHERE space = ? AND {_HOLDS} "  # noqa: S608 - constants
             f"AND {covered} ORDER BY id DESC LIMIT ?) AS ranked "
-            f"JOIN memory ON memory.id = ranked.id "
-            f"ORDER BY {weight.replace('(words,', '(ranked.words,')} DESC, length(ranked.words), ranked.id DESC LIMIT ?"
+            "JOIN memory ON memory.id = ranked.id "
+            f"ORDER BY {weight} DESC, length(ranked.words), ranked.id DESC LIMIT ?"
         )
+        weighed = [value for pair in lexemes for value in pair]
         query = f"({wanted}) & !({left})" if left else wanted
         return sql, (scope.space, query, *globs, MOST_RANKED, *weighed, limit)
 

@@ -14,6 +14,7 @@ import orjson
 
 from openfang.core.labels import Labels
 from openfang.core.memory import UNKNOWN, Memory, Origin
+from openfang.storage.finding import COLUMNS, FINDERS, MOST_RANKED, Finder, Scope, Term
 from openfang.storage.words import indexed, snippet, text_of, words_of
 
 if TYPE_CHECKING:
@@ -23,14 +24,9 @@ if TYPE_CHECKING:
 
 Statement = tuple[str, "Sequence[Any]"]
 _MOST_WORDS: Final = 32
-_MOST_RANKED: Final = 1000
 _MOST_GROUPS: Final = 4
 _SHORTEST_STEM: Final = 3
 _LONGEST_WHOLE: Final = 1000
-_COLUMNS: Final = (
-    "memory.id, memory.space, memory.name, memory.value, memory.labels, memory.stored_at, "
-    "memory.stored_by, memory.asked_by, memory.trace, memory.call_id"
-)
 _WHENCE: Final = ("stored_by", "asked_by", "trace", "call")
 _SCOPED: Final = "replace(' ' || words, ' ', ' ' || hex(space) || '_')"
 _INSIDE: Final = "space = ? OR substr(space, 1, ?) = ?"
@@ -61,7 +57,7 @@ class MemoryStore:
 
     async def get(self, space: str, name: str) -> Memory | None:
         """Read one, whole."""
-        sql = f"SELECT {_COLUMNS} FROM memory WHERE {_ONE}"  # noqa: S608 - constants
+        sql = f"SELECT {COLUMNS} FROM memory WHERE {_ONE}"  # noqa: S608 - constants
         rows = await self.database.read(sql, (space, name))
         return _memory(rows[0]) if rows else None
 
@@ -69,9 +65,9 @@ class MemoryStore:
         self, space: str, granted: tuple[str, ...], *, before: int, limit: int
     ) -> list[Memory]:
         """List the newest of a space that are older than a number, long ones by a piece."""
-        covered, globs = _covered(granted)
+        covered, globs = self._finder.covered(granted)
         sql = (
-            f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND id < ? AND {covered} "  # noqa: S608 - constants
+            f"SELECT {COLUMNS} FROM memory WHERE space = ? AND id < ? AND {covered} "  # noqa: S608 - constants
             "ORDER BY id DESC LIMIT ?"
         )
         rows = await self.database.read(sql, (space, before, *globs, limit))
@@ -80,70 +76,42 @@ class MemoryStore:
     async def search(self, sought: Sought) -> list[Memory]:
         """Find those that hold any of the words: those that hold rare ones first."""
         words = tuple(dict.fromkeys(words_of(sought.query)))[:_MOST_WORDS]
-        found: list[tuple[Any, ...]] = []
-        before = ""
+        scope = Scope(sought.space, sought.granted)
+        found, before = list[tuple[Any, ...]](), list[Term]()
         for terms in await self._groups(sought.space, words):
             missing = sought.limit - len(found)
             if missing:
-                found += await self._ranked(f"({terms}) {before}", sought, missing)
-                before = f"{before} NOT ({terms})"
+                found += await self.database.read(
+                    *self._finder.ranked(scope, terms, before, missing)
+                )
+                before += terms
         return [_memory(row, frozenset(words)) for row in found]
 
-    async def _groups(self, space: str, words: Iterable[str]) -> list[str]:
+    @property
+    def _finder(self) -> Finder:
+        return FINDERS[self.database.dialect]
+
+    async def _groups(self, space: str, words: Iterable[str]) -> list[list[Term]]:
         """Put words together, the rarest first, as long as all who hold them can be ranked."""
-        known = [await self._counted(space, word) for word in words]
-        counted = sorted(one for one in known if one[0])
-        groups, room = list[list[str]](), 0
-        for count, term in counted:
-            if count > room:
+        known = [await self._term(space, word) for word in words]
+        groups, room = list[list[Term]](), 0
+        for term in sorted(one for one in known if one.held):
+            if term.held > room:
                 groups.append([])
-                room = _MOST_RANKED
+                room = MOST_RANKED
             groups[-1].append(term)
-            room -= count
-        return [" OR ".join(group) for group in groups[:_MOST_GROUPS]]
+            room -= term.held
+        return groups[:_MOST_GROUPS]
 
-    async def _counted(self, space: str, word: str) -> tuple[int, str]:
+    async def _term(self, space: str, word: str) -> Term:
         """Count who holds a word; one that nobody holds stands for those that begin with it."""
-        term = f'"{_scope(space)}{word}"'
-        count = await self._count(term)
+        count = await self._count(space, word, stem=False)
         if count or len(word) < _SHORTEST_STEM:
-            return count, term
-        return await self._count(f"{term}*"), f"{term}*"
+            return Term(count, word, stem=False)
+        return Term(await self._count(space, word, stem=True), word, stem=True)
 
-    async def _count(self, term: str) -> int:
-        sql = (
-            "SELECT COUNT(*) FROM "
-            "(SELECT 1 FROM memory_words WHERE memory_words MATCH ? LIMIT ?) AS held"
-        )
-        return (await self.database.read(sql, (term, _MOST_RANKED + 1)))[0][0]
-
-    async def _ranked(self, expression: str, sought: Sought, limit: int) -> list[tuple[Any, ...]]:
-        """Rank the newest that match: what the caller may not find is not among them."""
-        within, globs = _within(sought.granted)
-        sql = (
-            f"SELECT {_COLUMNS} FROM (SELECT memory_words.rowid AS id, "  # noqa: S608 - constants
-            f"bm25(memory_words) AS rank FROM memory_words {within} "
-            "ORDER BY memory_words.rowid DESC LIMIT ?) AS ranked "
-            "JOIN memory ON memory.id = ranked.id ORDER BY ranked.rank, ranked.id DESC LIMIT ?"
-        )
-        return await self.database.read(sql, (expression, *globs, _MOST_RANKED, limit))
-
-
-def _within(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Write what is searched. The words alone tell the space: keys are read only if need be."""
-    if "*" in granted:
-        return "WHERE memory_words MATCH ?", ()
-    covered, globs = _covered(granted)
-    join = "JOIN memory ON memory.id = memory_words.rowid"
-    return f"{join} WHERE memory_words MATCH ? AND {covered}", globs
-
-
-def _covered(granted: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Write which keys are granted. A pattern that the database reads otherwise finds less."""
-    if "*" in granted:
-        return "TRUE", ()
-    patterns = tuple(glob.replace("[!", "[^") for glob in granted)
-    return f"({' OR '.join(['memory.name GLOB ?'] * len(patterns)) or 'FALSE'})", patterns
+    async def _count(self, space: str, word: str, *, stem: bool) -> int:
+        return (await self.database.read(*self._finder.count(space, word, stem=stem)))[0][0]
 
 
 def remember(
@@ -182,11 +150,6 @@ def _dropped(where: str, parameters: Sequence[Any]) -> tuple[Statement, ...]:
         f"SELECT 'delete', id, {_SCOPED} FROM memory WHERE {where}"
     )
     return (unindex, parameters), (f"DELETE FROM memory WHERE {where}", parameters)  # noqa: S608 - constants
-
-
-def _scope(space: str) -> str:
-    """Write a space as the index has it before each of its words."""
-    return f"{space.encode().hex()}_"
 
 
 def _memory(row: tuple[Any, ...], words: frozenset[str] | None = None) -> Memory:

@@ -7,7 +7,7 @@ words of who owns the home; a unit that the tables refuse fails with `Conflict`.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from openfang.storage.units import Head, Unit, Written
 
 T = TypeVar("T")
+Dialect: TypeAlias = Literal["sqlite", "postgres"]
 
 
 class Reader(Protocol):
     """Answers queries. What was committed before one was asked is in its answer."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which SQL it reads, where that differs."""
+        ...
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
     from openfang.core.log import Table
-    from openfang.storage.ports import Look
+    from openfang.storage.ports import Dialect, Look
     from openfang.storage.postgres.address import Address
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ class PostgresStorage:
     """Answers queries by a pool of connections."""
 
     address: Address
+    dialect: Dialect = field(init=False, default="postgres")
     pool: Pool = field(init=False)
     statements: int = field(init=False, default=0)
     """How many were sent to read, for whoever counts."""
@@ -67,6 +68,7 @@ class _One:
     """Reads on one connection."""
 
     connection: Any
+    dialect: Dialect = "postgres"
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
