@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.both import BOTH, kept
 
 from openfang.core.keys import Answer, Question, Scope
 from openfang.storage.approvals import ApprovalStore, insert
-from openfang.storage.database import Database, at_once, open_home
+from openfang.storage.database import Database, at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.requirement("C15.1")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Generator[Database]:
-    opened = open_home(tmp_path / "home.db")
-    yield opened
-    opened.close()
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def put(database: Database, number: int, caller: str, state: Answer = Answer.PENDING) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from tests.storage.both import BOTH, kept
 
 from openfang.core.budgets import Account, Whose
 from openfang.core.errors import Rejected
 from openfang.core.usage import DAY_NS, MOST_ROWS, NOTHING, Entry, Payer, Spending, UsageQuery
 from openfang.storage import ledger
-from openfang.storage.database import Database, at_once, open_home
+from openfang.storage.database import Database, at_once
 from openfang.storage.ledger import MINUTE_NS, LedgerStore, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
     from typing import Any
 
 pytestmark = pytest.mark.requirement("C6.4")
@@ -41,10 +40,9 @@ def payer(run: str = "r1", agent: str = "coder", caller: str = "key:ann", **more
     return Payer(run=run, agent=agent, caller=caller, **names)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(open_home(tmp_path / "openfang.db")) as database:
-        yield database
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def write(database: Database, *statements: tuple[str, Sequence[Any]]) -> None:

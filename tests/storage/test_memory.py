@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage.both import BOTH, kept
 
 from openfang.core.labels import Labels
 from openfang.core.memory import Origin
-from openfang.storage.database import Database, at_once, looked, open_home
+from openfang.storage.database import Database, at_once, looked
 from openfang.storage.memory import MemoryStore, Sought, forget, forget_one, remember
 from openfang.storage.words import fold, indexed, snippet, text_of, words_of
 
@@ -24,10 +24,9 @@ pytestmark = pytest.mark.requirement("C6.2")
 MINE = "key-ada"
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(open_home(tmp_path / "openfang.db")) as opened:
-        yield opened
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def keep(database: Database, name: str, value: Any, space: str = MINE, **more: Any) -> None:
@@ -136,6 +135,7 @@ def test_only_keys_that_are_granted_are_found_and_count(database: Database) -> N
     assert [one.key for one in page] == ["open.2", "open.1"]
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_what_is_replaced_or_forgotten_is_found_no_more(database: Database) -> None:
     keep(database, "colour", "green")
     keep(database, "colour", "blue")
@@ -188,6 +188,7 @@ def test_a_value_nested_deeply_is_read_all_the_same() -> None:
     assert text_of(["a", value, "b"]) == "a b"
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_many_memories_are_searched_in_the_order_and_the_time_that_is_promised(
     tmp_path: Path, database: Database
 ) -> None:

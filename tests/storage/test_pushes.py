@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.storage.both import BOTH, kept
 
 from openfang.core.errors import HomeError
 from openfang.core.tasks import Push
-from openfang.storage.database import Database, at_once, open_home
+from openfang.storage.database import Database, at_once
 from openfang.storage.pushes import KIND, PushStore, Told, delete, notify, told
 from openfang.storage.timers import NEVER, TimerStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C5.3", "C18.3")
 PUSH = Push(
@@ -32,10 +31,9 @@ PUSH = Push(
 )
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(open_home(tmp_path / "openfang.db")) as opened:
-        yield opened
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def write(database: Database, *statements: tuple[str, Sequence[Any]]) -> None:

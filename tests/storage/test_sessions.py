@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.storage.both import BOTH, kept
 
 from openfang.core.agents import Ended, Ending, Message, Speaker, Usage, Wish
 from openfang.core.labels import Labels
@@ -71,10 +72,9 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(open_home(tmp_path / "openfang.db")) as opened:
-        yield opened
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def write(database: Database, *statements: tuple[str, Sequence[Any]]) -> None:
@@ -312,6 +312,7 @@ def test_two_runs_do_not_begin_in_one_session(database: Database) -> None:
     assert [run.id for run in at_once(AgentRunStore(database).under_way())] == ["r", "r2"]
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_what_is_deleted_is_gone_from_every_table(database: Database) -> None:
     one = begun(database, process="dead")
     other = summary(2)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.storage.both import BOTH, kept
 
 from openfang.core.errors import Rejected
 from openfang.core.labels import Labels
@@ -39,14 +40,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture
-def database(opened: Database) -> Database:
-    for table in TABLES:
-        opened.connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
-    return opened
-
-
-TABLES = ("tasks", "task_events", "pushes", "timers", "sessions", "turns", "agent_runs")
+@pytest.fixture(params=BOTH)
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    yield from kept(request)
 
 
 def task_id(number: int) -> str:
@@ -360,6 +356,7 @@ def test_what_is_stuck_is_known_by_its_last_change(database: Database) -> None:
     assert at_once(store.process(task_id(77))) == ""
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_thousand_tasks_cost_a_list_and_a_count_no_more_than_a_moment(database: Database) -> None:
     one = task(history=(message("hello"),))
     for number in range(1000):

@@ -19,6 +19,7 @@ from openfang.app.families import builtins_of, switched_off
 from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
 from openfang.app.nodes.hops import NodeHops
+from openfang.app.opening import open_storage
 from openfang.app.parts import Parts
 from openfang.app.plugins import load_gates, load_plugin
 from openfang.app.sinks import Sinks, configured_sinks
@@ -26,7 +27,6 @@ from openfang.app.stores import Backlog, StoredNames, StoredPins
 from openfang.app.timers import Timers
 from openfang.app.wording import operators_words
 from openfang.audit.broker import Broker
-from openfang.audit.chain import digest
 from openfang.config.load import load
 from openfang.core.errors import HomeError
 from openfang.core.ids import Kind
@@ -51,12 +51,11 @@ from openfang.registry.registry import Registry
 from openfang.registry.spoken import Spoken
 from openfang.safety.redact import Redactor
 from openfang.storage.approvals import ApprovalStore
-from openfang.storage.database import Database, open_home
 from openfang.storage.keys import KeyStore
 from openfang.storage.processes import Process
 from openfang.storage.pushes import PushStore
 from openfang.storage.specs import SpecStore
-from openfang.storage.state import BlobStore, RunStore, Settings
+from openfang.storage.state import BlobStore, RunStore
 from openfang.storage.tasks import TaskStore
 from openfang.storage.timers import TimerStore
 from openfang.storage.writer import Writer
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
-    from openfang.storage.ports import Reader
+    from openfang.storage.ports import Storage, Writes
 
     Check: TypeAlias = Callable[[Call], Deny | None]
     Checks: TypeAlias = dict[str, Check]
@@ -88,11 +87,13 @@ async def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None =
             way_out="openfang init, or set OPENFANG_HOME",
         )
     config = load(home.path, environ)
-    database = open_home(home.database(config), durable=config.audit.fsync)
+    clock = clock or SystemClock()
+    database, writer = await open_storage(home, config, clock)
     try:
-        return await _build(await _ground(home, config, database, clock or SystemClock()))
+        return await _build(_ground(home, config, (database, writer), clock))
     except BaseException:
-        database.close()
+        await writer.aclose()
+        await database.aclose()
         raise
 
 
@@ -103,26 +104,20 @@ class _Ground:
     home: Home
     config: Config
     clock: Clock
-    database: Database
+    database: Storage
     master: MasterKey
     secrets: SecretStore
     redactor: Redactor
-    writer: Writer
+    writer: Writes
     broker: Broker
 
 
-async def _ground(home: Home, config: Config, database: Database, clock: Clock) -> _Ground:
+def _ground(home: Home, config: Config, opened: tuple[Storage, Writes], clock: Clock) -> _Ground:
+    database, writer = opened
     require_master_key(home, config)
     master = MasterKey.open(home.path, keyring=config.secrets.keyring)
     secrets = SecretStore(home.path, master)
     redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])
-    writer = Writer(
-        path=home.database(config),
-        node=await _node(database),
-        digest=digest,
-        durable=config.audit.fsync,
-        now=clock.time_ns,
-    )
     broker = Broker(
         writer=writer,
         process=Process(home.processes),
@@ -141,20 +136,13 @@ async def _ground(home: Home, config: Config, database: Database, clock: Clock) 
     )
 
 
-async def _node(database: Reader) -> str:
-    node = await Settings(database).get("node")
-    if node is None:
-        raise HomeError("The home is only half made: it has no node.", way_out="openfang init")
-    return node
-
-
 async def _build(ground: _Ground) -> Parts:
     config, clock, database = ground.config, ground.clock, ground.database
 
     def current() -> Config:
         return parts.config
 
-    backlog = Backlog(ground.writer)
+    backlog = Backlog(ground.writer, serving=not isinstance(ground.writer, Writer))
     keys = KeyStore(database, ground.master.derive("api-keys"), clock.time_ns)
     timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
     pushes = _pushes(ground, current)

@@ -84,7 +84,7 @@ async def open_app(
                 await anchors.close()
                 await parts.sinks.close()
     finally:
-        parts.close()
+        await parts.aclose()
 
 
 @asynccontextmanager

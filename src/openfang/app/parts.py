@@ -55,11 +55,10 @@ if TYPE_CHECKING:
     from openfang.registry.registry import Registry
     from openfang.registry.spoken import Spoken
     from openfang.safety.redact import Redactor
-    from openfang.storage.database import Database
     from openfang.storage.keys import KeyStore
+    from openfang.storage.ports import Storage, Writes
     from openfang.storage.specs import SpecStore
     from openfang.storage.state import BlobStore
-    from openfang.storage.writer import Writer
 
 
 def _uncounted(rule: str) -> None:
@@ -74,8 +73,8 @@ class Parts:
     home: Home
     config: Config
     clock: Clock
-    database: Database
-    writer: Writer
+    database: Storage
+    writer: Writes
     master: MasterKey
     secrets: SecretStore
     redactor: Redactor
@@ -155,8 +154,8 @@ class Parts:
         self.sources.pop((kind, name), None)
         self.registry.replace_source(f"{kind.value}:{name}", ())
 
-    def close(self) -> None:
-        """Give every file back."""
-        self.writer.close()
+    async def aclose(self) -> None:
+        """Give everything back."""
+        await self.writer.aclose()
         self.broker.process.release()
-        self.database.close()
+        await self.database.aclose()

@@ -106,6 +106,7 @@ def _match(space: str, word: str, *, stem: bool) -> str:
 
 _WORDS: Final = "array_to_tsvector(string_to_array(words, ' '))"
 _HOLDS: Final = f"{_WORDS} @@ CAST(? AS tsquery)"
+_LENGTH: Final = "cardinality(string_to_array(ranked.words, ' '))"
 _WEIGHT: Final = (
     f"CASE WHEN {_HOLDS.replace('words', 'ranked.words')} "
     "THEN CAST(? AS DOUBLE PRECISION) ELSE 0 END"
@@ -135,7 +136,7 @@ class WordIndex:
             f"SELECT {COLUMNS} FROM (SELECT id, words FROM memory WHERE space = ? AND {_HOLDS} "  # noqa: S608 - constants
             f"AND {covered} ORDER BY id DESC LIMIT ?) AS ranked "
             "JOIN memory ON memory.id = ranked.id "
-            f"ORDER BY {weight} DESC, length(ranked.words), ranked.id DESC LIMIT ?"
+            f"ORDER BY {weight} DESC, {_LENGTH}, ranked.id DESC LIMIT ?"
         )
         weighed = [value for pair in lexemes for value in pair]
         query = f"({wanted}) & !({left})" if left else wanted
