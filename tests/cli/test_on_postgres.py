@@ -2,33 +2,110 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import serving
+from tests.cli.test_daemon import here
+from tests.postgres import run
+
+from openfang.cli.errors import ERROR, PARKED
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.requirement("C13.3")
+_OPEN = (
+    "SELECT COUNT(*) FROM audit AS a WHERE event = 'tool_invocation_start' AND NOT EXISTS "
+    "(SELECT 1 FROM audit AS b WHERE b.event = 'tool_invocation_end' AND b.call_id = a.call_id)"
+)
+_CONFIG = """
+[a2a]
+enabled = true
+[limits]
+cells_per_minute = 1_000_000
+burst = 1_000_000
+[storage]
+url = {url}
+"""
 
 
 @pytest.fixture
 def moved(fresh: Cli, empty_postgres: str) -> Cli:
+    """A home that was moved over; the file that it came from is out of reach."""
     assert fresh("storage", "migrate", "--to", empty_postgres).code == 0
-    fresh.configure(f"[storage]\nurl = {json.dumps(empty_postgres)}")
-    (fresh.home / "openfang.db").rename(fresh.home / "before.db")
+    fresh.configure(_CONFIG.format(url=json.dumps(empty_postgres)))
+    (fresh.home / "openfang.db").rename(fresh.home.parent / "before.db")
     return fresh
 
 
-def test_a_home_on_postgres_serves_commands_with_and_without_a_daemon(moved: Cli) -> None:
-    first = moved.call("memory_store", key="a", value="grün")
-    assert first.code == 0, first.err
+def over_mcp(cli: Cli, tool: str, **arguments: Any) -> Any:
+    """Call a tool at /mcp, as a client does."""
+    daemon = json.loads((cli.home / "daemon.json").read_text())
+    body = {"name": tool, "arguments": arguments}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}
+    head = {
+        "Authorization": f"Bearer {(cli.home / 'key').read_text().strip()}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    with closing(HTTPConnection(daemon["listen_addr"], timeout=30)) as client:
+        client.request("POST", "/mcp", json.dumps(asked), head)
+        return json.loads(client.getresponse().read())
+
+
+@contextmanager
+def asked_for(cli: Cli) -> Generator[str]:
+    parked = cli.call("shell_exec", command=["echo", "once"])
+    assert parked.code == PARKED
+    yield parked.json["approval"]
+
+
+def test_a_home_on_postgres_serves_and_outlives_its_daemon(moved: Cli, empty_postgres: str) -> None:
+    assert moved.call("memory_store", key="a", value="grün und gut").code == 0
+    with here(moved) as daemon:
+        assert "gut" in json.dumps(over_mcp(moved, "memory_recall", key="a"))
+        found = moved("memory", "search", "GRUN", "--json")
+        assert "gut" in found.out
+        task = moved("a2a", "send", "echo", "hello there", "--context", "talk")
+        assert (task.code, task.out) == (0, "hello there\n")
+        with asked_for(moved) as question:
+            assert moved("approvals", "approve", question).code == 0
+        daemon.process.kill()
+        daemon.process.wait()
     with serving(moved):
-        assert moved.call("memory_recall", key="a").code == 0
-        assert moved("memory", "search", "GRUN", "--json").code == 0
-        status = moved("status", "--json").json
+        assert moved.call("shell_exec", command=["echo", "once"]).code == 0
+        (kept,) = moved("a2a", "tasks", "--json").json["tasks"]
+        assert (kept["state"], kept["context"]) == ("completed", "talk")
+        assert moved("usage", "--json").code == 0
+        assert moved("sessions", "list", "--json").code == 0
+        violations = moved.sql("SELECT * FROM task_audits WHERE event_type = 'policy_violation'")
+        assert violations is not None
+        counted = moved.sql(
+            "SELECT COUNT(*) AS n FROM task_audits WHERE context->>'source_type' = 'builtin'"
+        )
+        assert json.dumps(counted)
     verified = moved("audit", "verify", "--json")
-    assert verified.code == 0, verified.err + verified.out
-    print(status, verified.out)
+    assert (verified.code, verified.json["intact"]) == (0, True), verified.out
+    assert asyncio.run(run(empty_postgres, _OPEN))[0][0][0] == 0
+    assert not (moved.home / "openfang.db").exists()
+
+
+def test_a_server_that_is_gone_is_one_sentence_at_a_start(moved: Cli) -> None:
+    config = moved.home / "config.toml"
+    config.write_text(
+        config.read_text().replace("postgresql://postgres:@", "postgresql://p:geheim@127.0.0.1:1")
+    )
+    for command in (("start",), ("tools", "list"), ("status",), ("doctor",)):
+        refused = moved(*command)
+        said = refused.out + refused.err
+        assert "Traceback" not in said
+        assert "geheim" not in said
+        assert (command, refused.code in {ERROR, 0}) == (command, True)
+    assert "No Postgres server answers" in moved("tools", "list").err

@@ -10,7 +10,7 @@ from anyio import to_thread
 from openfang.app.daemon.discovery import Found, daemon_of, look
 from openfang.app.environment import credential
 from openfang.app.remote.asking import Asking
-from openfang.core.errors import HomeError, OpenFangError
+from openfang.core.errors import OpenFangError
 from openfang.host.loopback import Loopback
 
 if TYPE_CHECKING:
@@ -83,17 +83,15 @@ def _at_rest(home: Home, environ: Mapping[str, str], absent: Absent) -> dict[str
 
 def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
     from openfang.app.anchor import audit_body  # noqa: PLC0415 - as above
+    from openfang.app.home.resting import at_rest  # noqa: PLC0415 - as above
     from openfang.config.load import load  # noqa: PLC0415 - as above
     from openfang.storage.approvals import ApprovalStore  # noqa: PLC0415 - as above
-    from openfang.storage.database import Database, at_once  # noqa: PLC0415 - as above
+    from openfang.storage.database import at_once  # noqa: PLC0415 - as above
     from openfang.storage.health import chain_head  # noqa: PLC0415 - as above
     from openfang.storage.state import Settings  # noqa: PLC0415 - as above
 
     config = load(home.path, environ)
-    file = home.database(config)
-    if not file.exists():
-        raise HomeError(f"{file} is missing.", way_out="openfang doctor")
-    database = Database(file)
+    database = at_rest(home, config)
     try:
         node = at_once(Settings(database).get("node")) or ""
         head = chain_head(database, node)

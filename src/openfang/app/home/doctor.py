@@ -12,6 +12,7 @@ from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.installs import installs
 from openfang.app.home.new import init_home
 from openfang.app.home.paths import Home
+from openfang.app.home.resting import at_rest
 from openfang.app.home.surroundings import of_daemon, of_machine
 from openfang.app.home.thinking import of_models
 from openfang.app.home.trusting import held, peers
@@ -125,17 +126,20 @@ def _config(path: Path, environ: Mapping[str, str]) -> Config | None:
 
 def _of_database(home: Home, config: Config, now: int) -> list[Check]:
     try:
-        file = home.database(config)
-        if not file.exists():
+        file = config.storage.file(home.path)
+        if file and not file.exists():
             return [fail("database", f"{file} is missing", _RESTORE)]
-        waiting = wal_bytes(file)
-        database = Database(file)
+        waiting = wal_bytes(file) if file else 0
+        database = at_rest(home, config)
     except OpenFangError as error:
         return [fail("database", error.message, error.way_out)]
-    looks: tuple[Callable[[], Check], ...] = (
+    of_file: tuple[Callable[[], Check], ...] = (
         lambda: _intact(database),
         lambda: _writing(file),
         lambda: _wal(waiting),
+    )
+    looks: tuple[Callable[[], Check], ...] = (
+        *(of_file if file else (lambda: _answers(database),)),
         lambda: _schema(database),
         lambda: _clock(database, now),
         lambda: _leftovers(database, home),
@@ -155,6 +159,11 @@ def _tried(look: Callable[[], Check]) -> Check:
         return look()
     except OpenFangError as error:
         return fail("database", error.message, error.way_out)
+
+
+def _answers(database: Database) -> Check:
+    database.read_now("SELECT 1")
+    return ok("database", f"{database.path} answers")
 
 
 def _intact(database: Database) -> Check:

@@ -54,9 +54,11 @@ class Home:
         """The database file."""
         file = config.storage.file(self.path)
         if file is None:
+            from openfang.storage.postgres.address import Address  # noqa: PLC0415 - start-up time
+
             raise HomeError(
-                f"storage.url = {config.storage.url!r}: only SQLite is served by this version.",
-                way_out='storage.url = "sqlite:openfang.db"',
+                f"The home keeps its state at {Address(config.storage.url)}: this needs a file.",
+                way_out="make a home on SQLite, then: openfang storage migrate --to URL",
             )
         return file
 

@@ -11,11 +11,14 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfang.storage.postgres.address import CONNECT_SECONDS, STATEMENT_SECONDS
+from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.pool import Pool
+from openfang.storage.postgres.reading import read_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+    from openfang.storage.ports import Dialect
     from openfang.storage.postgres.address import Address
 
 T = TypeVar("T")
@@ -49,3 +52,31 @@ class Aside:
             self._do(self._pool.aclose())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
+
+
+@dataclass(slots=True)
+class Resting:
+    """A database on a server for a command that runs no loop: what is read is waited for."""
+
+    path: Address
+    dialect: Dialect = "postgres"
+    _aside: Aside = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._aside = Aside(self.path)
+
+    async def read(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query."""
+        return self.read_now(sql, parameters, most=most)
+
+    def read_now(
+        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run one short query."""
+        return self._aside.read(lambda one: read_on(one, sql, storable(parameters), most))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._aside.close()

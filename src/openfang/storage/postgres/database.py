@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openfang.storage.database import up_to
 from openfang.storage.postgres.aside import Aside
-from openfang.storage.postgres.dialect import numbered, storable
+from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
 from openfang.storage.postgres.pool import Pool
 from openfang.storage.postgres.queries import query
+from openfang.storage.postgres.reading import read_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from openfang.storage.postgres.address import Address
 
 T = TypeVar("T")
-_AT_ONCE = 100
 _ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -46,7 +45,7 @@ class PostgresStorage:
         """Run one short query. With `most` it ends after the row that brings so many characters."""
         self.statements += 1
         given = storable(parameters)
-        return await self.pool.read(lambda one: _read(one, sql, given, most))
+        return await self.pool.read(lambda one: read_on(one, sql, given, most))
 
     def read_now(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
@@ -54,7 +53,7 @@ class PostgresStorage:
         """Run one short query for somebody who cannot await it."""
         self.statements += 1
         given = storable(parameters)
-        return self._aside.read(lambda one: _read(one, sql, given, most))
+        return self._aside.read(lambda one: read_on(one, sql, given, most))
 
     async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
         """Look at much, as it was at one moment."""
@@ -84,7 +83,7 @@ class _One:
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
     ) -> list[tuple[Any, ...]]:
-        return await _read(self.connection, sql, storable(parameters), most)
+        return await read_on(self.connection, sql, storable(parameters), most)
 
 
 async def _look(connection: Any, look: Look[T]) -> T:  # noqa: ANN401 - the driver has no types
@@ -94,39 +93,6 @@ async def _look(connection: Any, look: Look[T]) -> T:  # noqa: ANN401 - the driv
     finally:
         if not connection.is_closed():
             await connection.execute("ROLLBACK")
-
-
-async def _read(
-    connection: Any,  # noqa: ANN401 - as above
-    sql: str,
-    parameters: Sequence[Any],
-    most: int | None,
-) -> list[tuple[Any, ...]]:
-    text = numbered(sql)
-    if most is None:
-        return [tuple(row) for row in await connection.fetch(text, *parameters)]
-    if connection.is_in_transaction():
-        return await _some(connection, text, parameters, most)
-    async with connection.transaction(readonly=True):
-        return await _some(connection, text, parameters, most)
-
-
-async def _some(
-    connection: Any,  # noqa: ANN401 - as above
-    text: str,
-    parameters: Sequence[Any],
-    most: int,
-) -> list[tuple[Any, ...]]:
-    """Fetch some rows at a time, until they are enough."""
-    cursor, found, size = await connection.cursor(text, *parameters), list[tuple[Any, ...]](), 0
-    while size <= most:
-        rows = [tuple(row) for row in await cursor.fetch(_AT_ONCE)]
-        kept = list(up_to(rows, most - size))
-        found += kept
-        size += sum(len(value) for row in kept for value in row if isinstance(value, str | bytes))
-        if len(kept) < _AT_ONCE:
-            break
-    return found
 
 
 async def open_storage(address: Address) -> PostgresStorage:
