@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from openfang.app.home.paths import Home
+from openfang.app.home.resting import at_rest
 from openfang.audit.chain import digest
 from openfang.audit.notary import Notary, statement
 from openfang.config.load import load
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from openfang.config.models import Config
+    from openfang.storage.database import Database
 
 DEFAULT_PROJECT = "default"
 _FIRST_CONFIG = """\
@@ -84,6 +86,8 @@ def _one_at_a_time(path: Path) -> Generator[None]:
 
 def _found(home: Home, config: Config) -> Made:
     """Give the home its node, its first project and its first key, each only once."""
+    if config.storage.file(home.path) is None:
+        return _on_server(home, config)
     database = open_home(home.database(config))
     try:
         node = at_once(Settings(database).get("node"))
@@ -100,6 +104,25 @@ def _found(home: Home, config: Config) -> Made:
         return _key_file(home, KeyStore(database, master.derive("api-keys")), notary)
     finally:
         database.close()
+
+
+def _on_server(home: Home, config: Config) -> Made:
+    """See whether a home was moved to the server that it names: there nothing is begun."""
+    require_master_key(home, config)
+    with closing(at_rest(home, config)) as database:
+        settings = at_once(_settings(database))
+    if not settings:
+        raise HomeError(
+            "The server that storage.url names holds no home.",
+            way_out="make one on SQLite, then: openfang storage migrate --to URL",
+        )
+    return Made.NOTHING
+
+
+async def _settings(database: Database) -> str | None:
+    """The node whose home it is; of a server that was never written to, none."""
+    there = await database.read("SELECT 1 FROM pg_tables WHERE tablename = 'settings'")
+    return await Settings(database).get("node") if there else None
 
 
 def _write_agents(home: Home) -> None:
