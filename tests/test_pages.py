@@ -114,6 +114,7 @@ def test_so_do_those_of_pages_that_want_the_node_for_themselves(tmp_path: Path) 
     with sat_down(tmp_path) as desk:
         for name in APART:
             works(desk, to_type(name))
+        assert undescribed(desk) == []
 
 
 def test_what_is_made_by_make_is_there() -> None:

@@ -109,7 +109,7 @@ def status(kind: type[OpenFangError]) -> str:
     if issubclass(kind, CallFailed):
         return "200, `error`"
     if issubclass(kind, Rejected):
-        return "400 to 431"
+        return "as the check says"
     found = next((number for known, number in _STATUS if issubclass(kind, known)), None)
     return "" if found is None else str(found)
 
