@@ -78,10 +78,10 @@ async def screen(
         yield page, wrong
 
 
-async def violations(page: Page) -> list[str]:
-    """Let axe judge the page as it is."""
+async def violations(page: Page, within: str = "html") -> list[str]:
+    """Let axe judge the page as it is, or a part of it."""
     found: list[Any] = await page.evaluate(
-        "async (more) => (await axe.run(document, more)).violations",
-        {"runOnly": RULES, "resultTypes": ["violations"], "preload": False},
+        "async ([part, more]) => (await axe.run(part, more)).violations",
+        [within, {"runOnly": RULES, "resultTypes": ["violations"], "preload": False}],
     )
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
