@@ -32,9 +32,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def names(database: Database) -> Iterator[StoredNames]:
-    with closing(Writer(path=database.path, node="n", digest=digest)) as writer:
-        yield StoredNames({}, Backlog(writer))
+def writer(database: Database) -> Iterator[Writer]:
+    with closing(Writer(path=database.path, node="n", digest=digest)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def names(writer: Writer) -> StoredNames:
+    return StoredNames({}, Backlog(writer))
 
 
 async def kept(database: Database, names: StoredNames) -> Mapping[str, str]:
@@ -54,9 +59,8 @@ def locked(path: Path) -> sqlite3.Connection:
 
 
 async def test_a_locked_database_delays_nobody_and_gets_it_later(
-    database: Database, names: StoredNames
+    database: Database, writer: Writer, names: StoredNames
 ) -> None:
-    writer = names.backlog.writer
     names.backlog.serving = True
     with closing(await to_thread.run_sync(locked, writer.path)) as other:
         # Whoever waited for the lock would give up after 5 s, and say so.
@@ -70,9 +74,11 @@ async def test_a_locked_database_delays_nobody_and_gets_it_later(
 
 
 async def test_what_could_not_be_kept_is_tried_again_at_the_next_change(
-    database: Database, names: StoredNames, caplog: pytest.LogCaptureFixture
+    database: Database,
+    writer: Writer,
+    names: StoredNames,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    writer = names.backlog.writer
     names.backlog.serving = True
     database.connection.execute("ALTER TABLE names RENAME TO away")
     database.connection.execute("ALTER TABLE audit RENAME TO away_too")
@@ -90,9 +96,8 @@ async def test_what_could_not_be_kept_is_tried_again_at_the_next_change(
 
 
 async def test_what_the_database_will_never_take_stops_nothing_else(
-    database: Database, names: StoredNames
+    database: Database, writer: Writer, names: StoredNames
 ) -> None:
-    writer = names.backlog.writer
     names.save({"mcp:a:b": "taken"})
     with pytest.raises(Conflict):
         names.save({"mcp:a:c": "taken"})

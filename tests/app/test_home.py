@@ -30,7 +30,7 @@ def who(home: Home) -> Caller:
         try:
             return await identify(parts, credential(home, {}), "cli")
         finally:
-            parts.close()
+            await parts.close()
 
     return anyio.run(look)
 

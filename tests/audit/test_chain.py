@@ -61,7 +61,7 @@ class Log:
             try:
                 return await verify(parts)
             finally:
-                parts.close()
+                await parts.close()
 
         return anyio.run(look)
 

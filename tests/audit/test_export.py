@@ -66,7 +66,7 @@ class Kept:
             try:
                 return await look(parts)
             finally:
-                parts.close()
+                await parts.close()
 
         return anyio.run(run)
 

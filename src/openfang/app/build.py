@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from anyio import CapacityLimiter
-
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
 from openfang.app.approvals.webhook import Hook
@@ -76,7 +74,6 @@ if TYPE_CHECKING:
     Current: TypeAlias = Callable[[], Config]
 
 _SECOND = 1_000_000_000
-_READERS = 2
 
 
 async def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None = None) -> Parts:
@@ -176,7 +173,6 @@ async def _build(ground: _Ground) -> Parts:
         sources=means.sources,
         checks=means.checks,
         sinks=_sinks(ground),
-        readers=CapacityLimiter(_READERS),
         backlog=backlog,
         tasks=_tasks(ground, pushes, timers, current),
         pushes=pushes,

@@ -84,7 +84,8 @@ async def open_app(
                 await anchors.close()
                 await parts.sinks.close()
     finally:
-        await parts.aclose()
+        with anyio.CancelScope(shield=True):
+            await parts.aclose()
 
 
 @asynccontextmanager

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from anyio import CapacityLimiter
-
     from openfang.app.a2a.peers import Peers
     from openfang.app.a2a.push import Pushes
     from openfang.app.agents.later import Later
@@ -92,7 +90,6 @@ class Parts:
     sources: dict[tuple[Kind, str], ToolSource]
     checks: dict[str, Callable[[Call], Deny | None]]
     sinks: Sinks
-    readers: CapacityLimiter
     backlog: Backlog
     tasks: TaskService
     pushes: Pushes

@@ -13,14 +13,14 @@ from openfang.core.errors import Conflict
 from openfang.registry.pins import Pin
 from openfang.safety.definitions import Finding
 from openfang.storage.units import Unit
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from openfang.storage.ports import Reader
+    from openfang.storage.ports import Reader, Writes
     from openfang.storage.units import Line, Written
-    from openfang.storage.writer import Writer
 
 Row: TypeAlias = "tuple[Any, ...]"
 _log = logging.getLogger("openfang.registry")
@@ -52,7 +52,7 @@ class Backlog:
     written stays here, and is tried again with the next change.
     """
 
-    writer: Writer
+    writer: Writes
     serving: bool = False
     _rows: dict[str, dict[str, _Waiting]] = field(
         default_factory=dict["str", "dict[str, _Waiting]"]
@@ -86,7 +86,7 @@ class Backlog:
             self._submit(Unit(lines), partial(self._recorded, lines))
 
     def _submit(self, unit: Unit, tell: Callable[[Exception | None], None]) -> None:
-        if not self.serving:
+        if not self.serving and isinstance(self.writer, Writer):
             try:
                 self.writer.write_blocking(unit)
             finally:

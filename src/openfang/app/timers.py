@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.core.ports import Clock
+    from openfang.storage.ports import Writes
     from openfang.storage.timers import Timer, TimerStore
-    from openfang.storage.writer import Writer
 
 Handler: TypeAlias = "Callable[[Timer], Awaitable[Again | None]]"
 """Does what a timer is for. Returns when it is to be done again; None: it is done."""
@@ -68,7 +68,7 @@ class Timers:
     """
 
     store: TimerStore
-    writer: Writer
+    writer: Writes
     clock: Clock
     chance: random.Random = _CHANCE
     seconds: float = _LONGEST

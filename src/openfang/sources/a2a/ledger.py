@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openfang.storage.peers import PeerStore
+    from openfang.storage.ports import Writes
     from openfang.storage.units import Written
-    from openfang.storage.writer import Writer
 
 _log = logging.getLogger("openfang.a2a")
 
@@ -27,7 +27,7 @@ class Ledger:
     """Keeps callers apart: a task and a conversation are for who began them."""
 
     store: PeerStore
-    writer: Writer
+    writer: Writes
     key: bytes = field(repr=False)
     now: Callable[[], int]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Admitted, Call, Caller
     from openfang.core.results import Result
     from openfang.storage.board import BoardStore, Statement
-    from openfang.storage.writer import Writer
+    from openfang.storage.ports import Writes
 
 MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
@@ -100,7 +100,7 @@ class BoardSettings:
     now: Callable[[], int]
 
 
-def board_tools(store: BoardStore, writer: Writer, settings: BoardSettings) -> Sequence[Builtin]:
+def board_tools(store: BoardStore, writer: Writes, settings: BoardSettings) -> Sequence[Builtin]:
     """The family of the task board."""
     family = _Board(store, writer, settings)
     return [
@@ -114,7 +114,7 @@ def board_tools(store: BoardStore, writer: Writer, settings: BoardSettings) -> S
 @dataclass(frozen=True, slots=True)
 class _Board:
     rows: BoardStore
-    writer: Writer
+    writer: Writes
     settings: BoardSettings
 
     async def post(self, admitted: Admitted) -> Result:

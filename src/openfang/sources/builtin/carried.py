@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.storage.files import FileLabelStore, Statement
-    from openfang.storage.writer import Writer
+    from openfang.storage.ports import Writes
 
 _KEPT: Final = (
     Labels.EXTERNAL_NETWORK | Labels.UNTRUSTED_AGENT | Labels.SECRET | Labels.PII | Labels.PRIVATE
@@ -27,7 +27,7 @@ class Carried:
     """Keeps the labels of what was written into a workspace; `home` may be moved."""
 
     store: FileLabelStore
-    writer: Writer
+    writer: Writes
     home: Path
 
     async def by(self, root: Path, path: str) -> Labels:
