@@ -30,7 +30,7 @@ def who(home: Home) -> Caller:
         try:
             return await identify(parts, credential(home, {}), "cli")
         finally:
-            await parts.close()
+            await parts.aclose()
 
     return anyio.run(look)
 

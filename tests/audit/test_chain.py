@@ -61,7 +61,7 @@ class Log:
             try:
                 return await verify(parts)
             finally:
-                await parts.close()
+                await parts.aclose()
 
         return anyio.run(look)
 

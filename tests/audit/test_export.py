@@ -66,7 +66,7 @@ class Kept:
             try:
                 return await look(parts)
             finally:
-                await parts.close()
+                await parts.aclose()
 
         return anyio.run(run)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
@@ -56,7 +56,6 @@ from openfang.storage.specs import SpecStore
 from openfang.storage.state import BlobStore, RunStore
 from openfang.storage.tasks import TaskStore
 from openfang.storage.timers import TimerStore
-from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
+    from openfang.storage.database import Database
     from openfang.storage.ports import Storage, Writes
 
     Check: TypeAlias = Callable[[Call], Deny | None]
@@ -139,14 +139,14 @@ async def _build(ground: _Ground) -> Parts:
     def current() -> Config:
         return parts.config
 
-    backlog = Backlog(ground.writer, serving=not isinstance(ground.writer, Writer))
-    keys = KeyStore(database, ground.master.derive("api-keys"), clock.time_ns)
+    backlog = Backlog(ground.writer)
+    keys = KeyStore(cast("Database", database), ground.master.derive("api-keys"), clock.time_ns)
     timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
     pushes = _pushes(ground, current)
     means = _Means(
         registry=await _registry(ground, backlog, current),
         keys=keys,
-        specs=SpecStore(database),
+        specs=SpecStore(cast("Database", database)),
         approvals=_approvals(ground),
     )
     pipeline = _pipeline(ground, means, current)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from openfang.core.log import QUERY_ROWS
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
@@ -51,7 +53,7 @@ class Storage(Reader, Protocol):
         """
         ...
 
-    async def query(self, sql: str, *, limit: int) -> list[Table]:
+    async def query(self, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         """Run queries of the operator's own: on the log alone, read-only, bounded."""
         ...
 

@@ -86,6 +86,12 @@ async def test_a_server_that_is_not_there_is_named_at_once_and_without_the_passw
     assert time.monotonic() - began < 10
 
 
+def test_what_is_to_be_written_down_has_a_word_in_the_place_of_the_password() -> None:
+    url = "postgresql://u:ge:heim@h/x?host=/s&password=geheim&sslmode=require"
+    written = "postgresql://u:PASSWORD@h/x?host=/s&password=PASSWORD&sslmode=require"
+    assert Address(url).to_write == written
+
+
 @pytest.mark.parametrize("url", ["postgresql://u@h:port/x", "mysql://h/x", "postgresql://[/x"])
 def test_an_address_that_is_none_is_refused_before_anything_is_tried(url: str) -> None:
     with pytest.raises(HomeError, match="no address"):

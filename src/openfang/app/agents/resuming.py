@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.clients import Client
     from openfang.core.progress import Listener
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 _log = logging.getLogger("openfang.agents")
 _MEETING_SECONDS: Final = 3.0
@@ -142,6 +142,6 @@ class Resuming:
         )
 
 
-async def _agent_of(database: Database, session: str) -> str:
+async def _agent_of(database: Reader, session: str) -> str:
     found = await SessionStore(database).get(session)
     return found.agent if found else ""

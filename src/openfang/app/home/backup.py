@@ -126,8 +126,8 @@ def _target(parts: Parts, file: str, now: datetime) -> Path:
             f"{target} would lie in the home that it is a copy of.",
             way_out="name a file outside the home, better on another disk",
         )
-    if _name(parts, parts.database.path) is None:
-        raise _outside(parts.database.path)
+    if _name(parts, _file(parts)) is None:
+        raise _outside(_file(parts))
     return target
 
 
@@ -135,6 +135,16 @@ def _name(parts: Parts, path: Path) -> str | None:
     """The name of a file from the home on; none for one that lies outside."""
     home, plain = (Path(os.path.normpath(one.absolute())) for one in (parts.home.path, path))
     return str(plain.relative_to(home)) if plain.is_relative_to(home) else None
+
+
+def _file(parts: Parts) -> Path:
+    """The file that is copied; what a server keeps is copied by its own means."""
+    if not isinstance(parts.database, Database):
+        raise HomeError(
+            "The home keeps its state on a Postgres server: a backup of it is the server's.",
+            way_out="pg_dump, and a copy of master.key and config.toml",
+        )
+    return parts.database.path
 
 
 def _outside(database: Path) -> HomeError:
@@ -193,7 +203,7 @@ class _Work:
             )
             tree.copy(self.parts.home.path)
             if manifest.database not in packer.digests:  # a folder on the way to it is a link
-                raise _outside(self.parts.database.path)
+                raise _outside(_file(self.parts))
             manifest = replace(manifest, members=dict(packer.digests))
             text = manifest.text()
             packer.file(
@@ -215,7 +225,7 @@ class _Work:
         if name is not None and checkpoints.exists():
             instead[name] = self._whole_lines(checkpoints)
         copy = self.folder / "database"
-        snapshot(self.parts.database.path, copy, stop=self.stop)
+        snapshot(_file(self.parts), copy, stop=self.stop)
         instead[self._database] = copy
         return instead
 
@@ -244,7 +254,7 @@ class _Work:
 
     @property
     def _database(self) -> str:
-        return _name(self.parts, self.parts.database.path) or ""
+        return _name(self.parts, _file(self.parts)) or ""
 
     def _left_out(self, path: str) -> bool:
         beside = {f"{self._database}{end}" for end in ("-wal", "-shm", "-journal")}

@@ -25,13 +25,9 @@ class MovedHome:
 
     file: Path
     server: str
+    line: str
     rows: Mapping[str, int]
     new: bool
-
-    @property
-    def line(self) -> str:
-        """The line of the configuration, without its password."""
-        return f'url = "{self.server}"'
 
 
 async def move_home(home: Home, environ: Mapping[str, str], url: str) -> MovedHome:
@@ -47,7 +43,8 @@ async def move_home(home: Home, environ: Mapping[str, str], url: str) -> MovedHo
         raise HomeError(f"There is no database {file}.", way_out="openfang init")
     with to_ourselves(home.path.resolve()):
         moved = await move(file, target, _check)
-    return MovedHome(file=file, server=str(target), rows=moved.rows, new=moved.new)
+    line = f'url = "{target.to_write}"'
+    return MovedHome(file=file, server=str(target), line=line, rows=moved.rows, new=moved.new)
 
 
 def _check(rows: Iterable[tuple[Any, ...]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 5.0
 STATEMENT_SECONDS: Final = 20.0
 """The server ends a statement that takes longer; a little later we no longer wait for it."""
-_NAMED: Final = ("host", "port", "user", "dbname", "database")
+_PASSWORD: Final = re.compile(r"(?<=//)([^:/@]*:)[^@]+(?=@)|(?<=[?&])(password=)[^&]*")
 _SETTINGS: Final = {
     "application_name": "openfang",
     "statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}",
@@ -35,6 +36,11 @@ class Address:
         """What every connection is asked to keep to, but for what the address itself says."""
         said = dict(parse_qsl(urlsplit(self.url).query))
         return {name: value for name, value in _SETTINGS.items() if name not in said}
+
+    @property
+    def to_write(self) -> str:
+        """The whole of it, with a word in the place of its password."""
+        return _PASSWORD.sub(lambda one: f"{one[1] or one[2]}PASSWORD", self.url)
 
     def __str__(self) -> str:
         """Write it without its password."""

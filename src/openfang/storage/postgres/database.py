@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from openfang.core.log import QUERY_ROWS
 from openfang.storage.postgres.aside import Aside
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
@@ -62,7 +63,7 @@ class PostgresStorage:
         async with turns:
             return await self.pool.read(lambda one: _look(one, look))
 
-    async def query(self, sql: str, *, limit: int) -> list[Table]:
+    async def query(self, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         """Run queries of the operator's own: on the log alone, read-only, bounded."""
         async with self.pool.connection() as connection:
             return await query(connection, sql, limit)
