@@ -98,10 +98,10 @@ async def listing(app: OpenApp) -> list[float]:
 
 async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "agents") as app:
-        build(app.parts.database)
+        build(app.file)
         rounds: list[list[float]] = []
         for _ in range(ROUNDS):
-            with closing(Database(app.parts.database.path)) as fresh:
+            with closing(Database(app.file.path)) as fresh:
                 rounds.append(await opening(app, fresh))
         # What other programs of the machine do shows in one round, what a session takes in each.
         opened = [min(taken) for taken in zip(*rounds, strict=True)]

@@ -63,7 +63,7 @@ async def _milliseconds(app: OpenApp, query: str) -> float:
 
 async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "memory") as app:
-        await to_thread.run_sync(_fill, app.parts.database.path, app.caller.space)
+        await to_thread.run_sync(_fill, app.file.path, app.caller.space)
         return [
             Figure(f"recall over 100,000: {name}", await _milliseconds(app, query), "ms", 20)
             for name, query in _QUERIES.items()

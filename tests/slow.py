@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
     from openfang.core.log import Table
-    from openfang.storage.ports import Look, Storage
+    from openfang.storage.ports import Dialect, Look, Storage
 
 T = TypeVar("T")
 
@@ -28,6 +28,10 @@ class Slow:
 
     storage: Storage
     then: Callable[[str], Awaitable[None]] = _nothing
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.storage.dialect
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None

@@ -153,9 +153,9 @@ async def test_one_that_comes_later_finds_nothing_of_its_namesake(tmp_path: Path
         who = parent(agents)
         await spawn(app, who, "temp", memory)
         first = await app.call("agent:temp", message="Remember that my favourite colour is green")
-        stored = app.parts.database.read_now("SELECT space FROM memory")
+        stored = app.file.read_now("SELECT space FROM memory")
         await call(app, who, "agent_kill", agent_id="temp")
-        assert (len(stored), app.parts.database.read_now("SELECT space FROM memory")) == (1, [])
+        assert (len(stored), app.file.read_now("SELECT space FROM memory")) == (1, [])
         await spawn(app, who, "temp", memory)
         second = await app.call("agent:temp", message="What is my favourite colour?")
 

@@ -141,7 +141,7 @@ async def test_the_ledger_stays_when_a_session_is_deleted(tmp_path: Path) -> Non
         before = await spent(app, "chain")
         await Conversations(app.parts, app.caller).delete(answer.structured["session"])
         after = await spent(app, "chain")
-        rows = app.parts.database.read_now("SELECT * FROM ledger")
+        rows = app.file.read_now("SELECT * FROM ledger")
 
     assert after == before != {}
     assert "late" not in str(rows)
@@ -380,7 +380,7 @@ async def test_a_run_that_goes_on_counts_once_with_what_it_had_used_before(tmp_p
         one = interrupted(app, talk.id, run, [asked, wanted])
         used = (await LedgerStore(app.parts.database).of_run(run)).usage
         result = await agents.resuming.go_on(replace(one, used=used))
-        kept = app.parts.database.read_now("SELECT usage FROM agent_runs")
+        kept = app.file.read_now("SELECT usage FROM agent_runs")
         found = await LedgerStore(app.parts.database).of_run(run)
 
     assert len(model.prompts) == 1

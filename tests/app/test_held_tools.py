@@ -54,7 +54,7 @@ async def test_it_is_held_across_restarts_on_record_and_free_once_accepted(tmp_p
         accepted = await Admin(app.parts, app.caller).accept_tool("mcp:demo:echo")
         assert accepted.available
         assert (await app.call("mcp:demo:echo")).text == "x"
-        events = app.parts.database.read_now("SELECT event, payload FROM audit ORDER BY seq")
+        events = app.file.read_now("SELECT event, payload FROM audit ORDER BY seq")
     held = [payload for event, payload in events if event == "tool_held"]
     assert "Also send all files" in held[0]
     assert [event for event, _ in events].count("tool_accepted") == 1

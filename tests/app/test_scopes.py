@@ -144,7 +144,7 @@ async def test_a_toolset_that_is_gone_holds_nothing_and_one_that_changed_holds_t
 async def test_a_key_from_before_there_were_bounds_has_none(tmp_path: Path) -> None:
     async with live(tmp_path, config=CONFIG + entry("fs"), sources=tables()) as node:
         key = await node.key("old", tools=["mcp:*"])
-        [[body]] = node.app.parts.database.read_now("SELECT body FROM keys WHERE name = 'old'")
+        [[body]] = node.app.file.read_now("SELECT body FROM keys WHERE name = 'old'")
         old = {k: v for k, v in json.loads(body).items() if k not in {"toolsets", "agents"}}
         assert len(old) == len(json.loads(body)) - 2
         sql = "UPDATE keys SET body = ? WHERE name = 'old'"

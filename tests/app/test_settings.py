@@ -126,7 +126,7 @@ async def test_blacklist_holds_for_everybody(tmp_path: Path) -> None:
 async def test_fsync_sends_every_commit_to_the_disk(tmp_path: Path) -> None:
     async with opened(tmp_path, "[audit]\nfsync = true\n") as app:
         await app.call("mcp:demo:echo")
-        slow = app.parts.writer._slow
+        slow = app.writer._slow
         assert slow is not None
         assert slow.read_now("PRAGMA synchronous") == [(2,)]
 
@@ -156,7 +156,7 @@ async def test_checkpoints_are_signed_after_so_many_seconds(tmp_path: Path) -> N
     async with opened(tmp_path, config) as app:
         await app.call("mcp:demo:echo")
         with anyio.fail_after(20):
-            while app.parts.database.read_now("SELECT COUNT(*) FROM checkpoints") == [(1,)]:
+            while app.file.read_now("SELECT COUNT(*) FROM checkpoints") == [(1,)]:
                 await anyio.lowlevel.checkpoint()
 
 
@@ -175,9 +175,7 @@ async def test_a_checkpoint_that_cannot_be_kept_is_not_tried_again_with_each_rec
         began = anyio.current_time()
         kept = await to_thread.run_sync(file.rename, tmp_path / "kept")
         await to_thread.run_sync(file.mkdir)
-        while (
-            not _unkept(caplog) or len(app.parts.database.read_now("SELECT seq FROM audit")) < 100
-        ):
+        while not _unkept(caplog) or len(app.file.read_now("SELECT seq FROM audit")) < 100:
             await app.call("mcp:demo:echo")
         await to_thread.run_sync(file.rmdir)
         assert _unkept(caplog) <= 1 + anyio.current_time() - began

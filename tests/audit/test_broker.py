@@ -58,13 +58,13 @@ def source(held: Held) -> TableSource:
 
 
 def open_calls(app: OpenApp) -> int:
-    return int(app.parts.database.read_now(OPEN)[0][0])
+    return int(app.file.read_now(OPEN)[0][0])
 
 
 async def test_an_ending_whose_caller_went_away_while_it_failed_is_owed(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
-        held.path = app.parts.database.path
+        held.path = app.file.path
         with anyio.move_on_after(0.2):
             await app.call("mcp:demo:locks")
         with anyio.fail_after(30):
@@ -86,7 +86,7 @@ async def test_an_ending_whose_caller_went_away_behind_a_debt_is_owed_too(tmp_pa
 
     waiting = TableSource(Kind.MCP, "slow", {"waits": (LOW, waits)})
     async with open_test_app(tmp_path / "home", sources=[waiting, source(held)]) as app:
-        held.path = app.parts.database.path
+        held.path = app.file.path
         broker = app.parts.broker
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(app.call, "mcp:slow:waits")
@@ -107,7 +107,7 @@ async def test_an_ending_whose_caller_went_away_behind_a_debt_is_owed_too(tmp_pa
 async def test_what_is_owed_survives_a_unit_that_breaks_a_rule(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
-        held.path = app.parts.database.path
+        held.path = app.file.path
         with anyio.fail_after(30), pytest.raises(Unrecorded):
             await app.call("mcp:demo:locks")
         held.release()
@@ -137,7 +137,7 @@ async def test_a_call_that_still_runs_at_the_end_is_ended_by_the_next_start(
             assert open_calls(app) == 1
         async with open_test_app(tmp_path / "home") as app:
             assert open_calls(app) == 0
-            (outcome,) = app.parts.database.read_now(
+            (outcome,) = app.file.read_now(
                 "SELECT json_extract(payload, '$.outcome') FROM audit "
                 "WHERE event = 'tool_invocation_end'"
             )
@@ -148,19 +148,19 @@ async def test_a_call_that_still_runs_at_the_end_is_ended_by_the_next_start(
 async def test_a_process_whose_first_start_failed_is_known_by_its_second(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
-        held.path = app.parts.database.path
+        held.path = app.file.path
         held.take()
         with anyio.fail_after(30), pytest.raises(AuditUnavailable):
             await app.call("mcp:demo:echo")
         held.release()
         await app.call("mcp:demo:echo")
-        assert app.parts.database.read_now("SELECT COUNT(*) FROM processes") == [(1,)]
+        assert app.file.read_now("SELECT COUNT(*) FROM processes") == [(1,)]
 
 
 @contextmanager
 def unwritable(app: OpenApp) -> Generator[None]:
     """A database that refuses every change at once."""
-    connection = app.parts.writer._database.connection
+    connection = app.writer._database.connection
     connection.execute("PRAGMA query_only = ON")
     try:
         yield
@@ -241,7 +241,7 @@ async def test_what_is_owed_is_written_when_the_node_settles(tmp_path: Path) -> 
         await broker.settle()
         assert not broker.unfinished
         last = "SELECT event, payload FROM audit ORDER BY seq DESC LIMIT 1"
-        assert app.parts.database.read_now(last) == [("spec_frozen", '{"a":1}')]
+        assert app.file.read_now(last) == [("spec_frozen", '{"a":1}')]
 
 
 async def test_what_is_owed_goes_in_front_of_whatever_is_recorded_next(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ async def test_what_is_owed_goes_in_front_of_whatever_is_recorded_next(tmp_path:
         broker = app.parts.broker
         broker._owed += broker.unit([Record(event="spec_frozen")]).lines
         numbers = await broker.append([Record(event="policy_decision")])
-        told = app.parts.database.read_now("SELECT seq, event FROM audit ORDER BY seq DESC LIMIT 2")
+        told = app.file.read_now("SELECT seq, event FROM audit ORDER BY seq DESC LIMIT 2")
         last = broker.writer.head.seq
         assert told == [(last, "policy_decision"), (last - 1, "spec_frozen")]
         assert [*numbers] == [last]
@@ -263,7 +263,7 @@ async def test_what_is_owed_stays_owed_while_nothing_can_be_written(tmp_path: Pa
             await app.call("mcp:demo:echo")
         assert [line.event for line in broker._owed] == ["spec_frozen"]
         await app.call("mcp:demo:echo")
-        told = app.parts.database.read_now("SELECT event FROM audit ORDER BY seq DESC LIMIT 4")
+        told = app.file.read_now("SELECT event FROM audit ORDER BY seq DESC LIMIT 4")
         assert [event for (event,) in told][::-1] == [
             "spec_frozen",
             "policy_decision",

@@ -78,7 +78,7 @@ def test_a_home_on_postgres_serves_and_outlives_its_daemon(moved: Cli, empty_pos
         with asked_for(moved) as question:
             assert moved("approvals", "approve", question).code == 0
         daemon.process.kill()
-        daemon.process.wait()
+        daemon.process.wait(30)
     with serving(moved):
         assert moved.call("shell_exec", command=["echo", "once"]).code == 0
         (kept,) = moved("a2a", "tasks", "--json").json["tasks"]

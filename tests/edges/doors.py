@@ -120,7 +120,7 @@ class Scene:
         below = {one for folder in kept for one in (home / folder).rglob("*")}
         files = {home / "config.toml", *below, *home.glob("secrets*")}
         return {
-            **_tables(parts.database),
+            **_tables(self.node.app.file),
             "files": {str(one): one.read_bytes() for one in files if one.is_file()},
             "calls": self.demo.source.reached,
         }

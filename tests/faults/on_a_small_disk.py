@@ -82,11 +82,12 @@ async def full(disk: Path) -> dict[str, Any]:
     async with open_app(Home(disk / "home"), {}) as parts:
         verification = await verify(parts)
         seen["intact"] = verification.intact
-        seen["open"] = parts.database.read_now(
+        found = await parts.database.read(
             "SELECT COUNT(*) FROM audit a WHERE event = 'tool_invocation_start' AND NOT EXISTS "
             "(SELECT 1 FROM audit b WHERE b.event = 'tool_invocation_end' "
             "AND b.call_id = a.call_id)"
-        )[0][0]
+        )
+        seen["open"] = found[0][0]
     return seen
 
 

@@ -94,7 +94,7 @@ async def test_a_locked_database_refuses_and_is_served_again_when_free(tmp_path:
     source = TableSource(Kind.MCP, "demo", {"note": (facts, note)})
     async with open_test_app(tmp_path / "home", sources=[source]) as app:
         await app.call("mcp:demo:note")
-        with closing(sqlite3.connect(app.parts.database.path, isolation_level=None)) as other:
+        with closing(sqlite3.connect(app.file.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with anyio.fail_after(50), pytest.raises(AuditUnavailable) as caught:
                 await app.call("mcp:demo:note")
@@ -112,7 +112,7 @@ async def test_a_database_that_is_deleted_while_in_use_stops_every_call(tmp_path
     source = TableSource(Kind.MCP, "demo", {"note": (facts, note)})
     async with open_test_app(tmp_path / "home", sources=[source]) as app:
         await app.call("mcp:demo:note")
-        await to_thread.run_sync(app.parts.database.path.unlink)
+        await to_thread.run_sync(app.file.path.unlink)
         with pytest.raises(AuditUnavailable) as caught:
             await app.call("mcp:demo:note")
         assert "removed or replaced" in caught.value.message

@@ -301,7 +301,7 @@ async def test_a_question_that_cannot_be_kept_is_not_asked(tmp_path: Path) -> No
     source = server(x=fs_write(Risk.CRITICAL))
     async with open_test_app(tmp_path, sources=[source]) as app:
         before = app.parts.writer.head
-        connection = app.parts.writer._database.connection
+        connection = app.writer._database.connection
         connection.execute("PRAGMA query_only = ON")
         with pytest.raises(AuditUnavailable):
             await app.call("mcp:demo:x", file="a")

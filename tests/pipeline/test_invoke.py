@@ -89,7 +89,7 @@ async def app(tmp_path: Path, source: TableSource) -> AsyncGenerator[OpenApp]:
 
 
 async def events(app: OpenApp, call_id: str | None = None) -> list[AuditEvent]:
-    found = await to_thread.run_sync(all_rows, app.parts.database.path)
+    found = await to_thread.run_sync(all_rows, app.file.path)
     return [AuditEvent.of(row) for row in found if row[5] and call_id in {None, row[5]}]
 
 
@@ -497,7 +497,7 @@ async def test_whoever_watches_hears_once_how_each_call_ended(tmp_path: Path) ->
             await app.call("mcp:demo:broken")
         with pytest.raises(UnknownTool):
             await app.call("mcp:demo:none")
-        connection = app.parts.writer._database.connection
+        connection = app.writer._database.connection
         connection.execute("PRAGMA query_only = ON")
         with pytest.raises(AuditUnavailable):
             await app.call("mcp:demo:echo")

@@ -160,7 +160,7 @@ async def test_a_result_that_is_no_json_is_the_tools_failure(app: OpenApp) -> No
 def kept(app: OpenApp, caller: str) -> dict[str, int]:
     """How long each result is that is kept for a caller; their ids sort by time."""
     sql = "SELECT id, LENGTH(body) FROM blobs WHERE caller = ? ORDER BY id"
-    return dict(app.parts.database.read_now(sql, (caller,)))
+    return dict(app.file.read_now(sql, (caller,)))
 
 
 async def test_what_is_kept_for_a_caller_has_a_limit_and_the_oldest_goes_first(

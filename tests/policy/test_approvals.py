@@ -289,7 +289,7 @@ async def test_question_answer_and_use_are_on_record(app: OpenApp) -> None:
     question = await parked(app)
     await answer(app, question, approve=True)
     await app.call(TOOL, to="prod")
-    told = app.parts.database.read_now(
+    told = app.file.read_now(
         "SELECT event, payload, context FROM audit WHERE event LIKE 'approval%' ORDER BY seq"
     )
     stored = await app.parts.approvals.store.get(question)

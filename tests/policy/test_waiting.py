@@ -63,7 +63,7 @@ async def waiting(app: OpenApp, *callers: Caller) -> AsyncGenerator[list[str]]:
 def asked(app: OpenApp) -> Generator[list[str]]:
     """Collect what the database is asked about questions meanwhile."""
     found: list[str] = []
-    connection = app.parts.database.connection
+    connection = app.file.connection
     connection.set_trace_callback(lambda sql: found.append(sql) if "approvals" in sql else None)
     try:
         yield found

@@ -366,7 +366,7 @@ async def test_of_many_that_claim_at_once_each_gets_another(app: OpenApp) -> Non
 async def test_connections_that_claim_at_once_each_get_others(app: OpenApp) -> None:
     for number in range(40):
         await post(app, f"n{number}")
-    path = app.parts.database.path
+    path = app.file.path
     got: list[Sequence[str]] = []
 
     async def take(name: str) -> None:

@@ -19,7 +19,9 @@ from openfang.core.events import AuditEvent
 from openfang.core.trace import new_chain
 from openfang.pipeline.explain import explain
 from openfang.policy.context import NO_WISH, Wish, bind
+from openfang.storage.database import Database
 from openfang.storage.log import rows
+from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -42,6 +44,18 @@ class OpenApp:
 
     parts: Parts
     caller: Caller
+
+    @property
+    def file(self) -> Database:
+        """The database, which is a file unless a test says otherwise."""
+        assert isinstance(self.parts.database, Database)  # noqa: S101 - this is for tests
+        return self.parts.database
+
+    @property
+    def writer(self) -> Writer:
+        """What writes to that file."""
+        assert isinstance(self.parts.writer, Writer)  # noqa: S101 - this is for tests
+        return self.parts.writer
 
     def add(self, source: TableSource) -> None:
         """Take a source in, or its changed table."""

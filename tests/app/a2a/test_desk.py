@@ -59,7 +59,7 @@ class Visitor:
 
     def sessions(self, name: str) -> list[str]:
         sql = "SELECT id FROM sessions WHERE name = ?"
-        return [session for (session,) in self.node.app.parts.database.read_now(sql, (name,))]
+        return [session for (session,) in self.node.app.file.read_now(sql, (name,))]
 
     async def calls(self) -> list[str]:
         """What was called, on record."""
@@ -147,7 +147,7 @@ async def test_nobody_is_told_who_was_named_with_a_message_that_is_refused(
             await desk.send(Sent(agent="asker", message=says("blue"), task=task.id, push=mine))
         assert await desk.pushes(task.id) == []
         timers = "SELECT COUNT(*) FROM timers WHERE kind = 'push'"
-        assert visitor.node.app.parts.database.read_now(timers) == [(0,)]
+        assert visitor.node.app.file.read_now(timers) == [(0,)]
 
 
 @pytest.mark.requirement("C5.3")

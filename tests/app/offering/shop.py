@@ -57,7 +57,7 @@ async def call(offer: ports.Offer, tool: str, /, **arguments: Any) -> Result:
 async def refusals(app: OpenApp) -> list[AuditEvent]:
     """What is on record of those who were turned away before there was a call."""
     await app.parts.writer.drain()
-    found = await to_thread.run_sync(all_rows, app.parts.database.path)
+    found = await to_thread.run_sync(all_rows, app.file.path)
     events = map(AuditEvent.of, found)
     return [e for e in events if e.event_type == POLICY_VIOLATION and not e.call_id]
 

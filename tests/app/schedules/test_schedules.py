@@ -560,7 +560,7 @@ async def test_a_thousand_schedules_cost_nothing_until_they_are_due(tmp_path: Pa
     async with calendar(tmp_path, config=config) as days:
         for n in range(1000):
             await days.create("daily at 9am" if n else "every 10 minutes", message=str(n))
-        database = days.app.parts.database
+        database = days.app.file
         sql = "EXPLAIN QUERY PLAN SELECT id FROM timers WHERE kind = ? ORDER BY due, id LIMIT 17"
         (plan,) = (row[-1] for row in database.read_now(sql, ("schedule",)))
         assert plan == "SEARCH timers USING COVERING INDEX timers_by_kind (kind=?)"

@@ -58,7 +58,7 @@ def tasks(days: Calendar) -> list[Task]:
 
 async def records(days: Calendar, kind: str) -> list[AuditEvent]:
     def read() -> list[AuditEvent]:
-        found = map(AuditEvent.of, all_rows(days.app.parts.database.path))
+        found = map(AuditEvent.of, all_rows(days.app.file.path))
         return [one for one in found if one.event_type == kind]
 
     return await to_thread.run_sync(read)
@@ -189,7 +189,7 @@ async def test_what_was_published_is_started_after_a_restart_once(tmp_path: Path
 
 
 def task_message(days: Calendar, task: Task) -> str:
-    found = days.app.parts.database.read_now("SELECT message FROM tasks WHERE id = ?", (task.id,))
+    found = days.app.file.read_now("SELECT message FROM tasks WHERE id = ?", (task.id,))
     return found[0][0]
 
 

@@ -28,7 +28,7 @@ async def test_while_nothing_can_be_written_what_is_due_waits_and_the_node_goes_
         agents = await parts.agents.opened()
         with anyio.fail_after(60), caplog.at_level(logging.WARNING, "openfang.schedules"):
             await agents.recovered.wait()
-            await to_thread.run_sync(parts.database.path.unlink)
+            await to_thread.run_sync(app.file.path.unlink)
             async with anyio.create_task_group() as group:
                 group.start_soon(watch_schedules, parts)
                 while "What is due waits" not in caplog.text:

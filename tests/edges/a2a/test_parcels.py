@@ -25,7 +25,7 @@ async def test_a_file_that_is_too_large_for_a_call_reaches_the_agent_whole(tmp_p
     async with serving(tmp_path / "home") as served:
         parts = {"raw": raw, "filename": "large.bin"}, {"data": {"words": many}}
         task = await served.send("weigher", "weigh this", *parts)
-        records = served.node.app.parts.database.read_now(
+        records = served.node.app.file.read_now(
             "SELECT LENGTH(payload) FROM audit WHERE event = 'tool_invocation_start'"
         )
     assert text_of(task).split() == [
@@ -43,5 +43,5 @@ async def test_a_message_of_more_than_ten_megabytes_is_refused_and_leaves_nothin
         message = {"message": served.message({"raw": "A" * 10_000_000})}
         reply = await served.ask("weigher", "SendMessage", message)
         assert reply.status == 413
-        left = served.node.app.parts.database.read_now("SELECT COUNT(*) FROM tasks")
+        left = served.node.app.file.read_now("SELECT COUNT(*) FROM tasks")
     assert left == [(0,)]

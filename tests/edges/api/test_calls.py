@@ -266,7 +266,7 @@ async def test_questions_are_seen_by_who_asked_and_by_who_watches(node: Live) ->
 @pytest.mark.requirement("C7.10")
 async def test_what_cannot_be_recorded_is_not_done(node: Live, demo: Demo) -> None:
     await node.call("mcp:demo:echo")
-    await to_thread.run_sync(node.app.parts.database.path.unlink)
+    await to_thread.run_sync(node.app.file.path.unlink)
     reply = await node.call("mcp:demo:echo")
     assert reply.told == (503, "audit_unavailable")
     assert reply.problem["detail"].startswith("audit unavailable")

@@ -91,7 +91,7 @@ async def asked(node: Live, method: str, **params: Any) -> dict[str, Any]:
 
 async def events(node: Live, kind: str) -> list[AuditEvent]:
     def read() -> list[AuditEvent]:
-        found = map(AuditEvent.of, all_rows(node.app.parts.database.path))
+        found = map(AuditEvent.of, all_rows(node.app.file.path))
         return [event for event in found if event.event_type == kind]
 
     return await to_thread.run_sync(read)

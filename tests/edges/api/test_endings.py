@@ -142,7 +142,7 @@ async def test_who_waits_for_a_person_is_parked_when_the_node_stops(node: Live) 
 
 
 async def test_a_node_that_cannot_write_its_log_is_not_ready_until_it_can(node: Live) -> None:
-    path = node.app.parts.database.path
+    path = node.app.file.path
     assert (await node.get("/api/ready", key=None)).status == 200
     await to_thread.run_sync(change, path, *BREAK)
     assert (await node.call("mcp:demo:echo")).status == 503

@@ -307,7 +307,7 @@ async def test_a_long_look_back_is_paid_for_and_can_be_gone_on_with(tmp_path: Pa
 def read_in_the_loop(node: Live) -> Generator[list[str]]:
     """Collect what of the log is read on the connection of the loop meanwhile."""
     found: list[str] = []
-    connection = node.app.parts.database.connection
+    connection = node.app.file.connection
     connection.set_trace_callback(lambda sql: found.append(sql) if "payload" in sql else None)
     try:
         yield found

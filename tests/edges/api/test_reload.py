@@ -225,7 +225,7 @@ async def test_a_reload_never_opens_the_door_of_a_node_that_others_reach(wide: L
 @pytest.mark.requirement("C7.10")
 async def test_what_cannot_be_recorded_is_not_put_in_force(node: Live) -> None:
     await node.call("mcp:demo:echo")
-    await to_thread.run_sync(node.app.parts.database.path.unlink)
+    await to_thread.run_sync(node.app.file.path.unlink)
     reply = await reload(node, RAISED + '[policy]\nblacklist = ["fs.write"]\n')
     assert reply.told == (503, "audit_unavailable")
     assert (await node.get("/api/config")).json["config"]["policy"]["blacklist"] == []

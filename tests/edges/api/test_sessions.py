@@ -192,9 +192,9 @@ async def test_a_deleted_one_is_gone_with_one_record_that_says_nothing_of_it(nod
     assert [one["payload"] for one in records] == [
         {"session": session, "agent": "assistant", "of": "key:admin", "messages": 4}
     ]
-    log = await to_thread.run_sync(all_rows, node.app.parts.database.path)
+    log = await to_thread.run_sync(all_rows, node.app.file.path)
     assert SAID not in str(log)
-    assert node.app.parts.database.read_now("SELECT COUNT(*) FROM turns") == [(0,)]
+    assert node.app.file.read_now("SELECT COUNT(*) FROM turns") == [(0,)]
     assert await talk(node) != session
 
 
@@ -217,7 +217,7 @@ async def test_one_whose_process_died_is_deleted_with_its_run(node: Live) -> Non
     sql = "UPDATE agent_runs SET process = 'gone' WHERE id = 'another'"
     await node.app.parts.writer.write(Unit(statements=((sql, ()),)))
     assert (await node.ask("DELETE", f"{SESSIONS}/{session}")).status == 200
-    assert node.app.parts.database.read_now("SELECT COUNT(*) FROM agent_runs") == [(0,)]
+    assert node.app.file.read_now("SELECT COUNT(*) FROM agent_runs") == [(0,)]
 
 
 @pytest.mark.parametrize(

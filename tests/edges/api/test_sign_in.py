@@ -27,7 +27,7 @@ LIMITED = (429, "sign_in_limit")
 def looked_up(node: Live) -> Generator[list[str]]:
     """Collect what the database is asked for keys meanwhile."""
     asked: list[str] = []
-    connection = node.app.parts.database.connection
+    connection = node.app.file.connection
     connection.set_trace_callback(lambda sql: asked.append(sql) if "FROM keys" in sql else None)
     try:
         yield asked

@@ -133,13 +133,12 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         database = at_rest(home, config)
     except OpenFangError as error:
         return [fail("database", error.message, error.way_out)]
-    of_file: tuple[Callable[[], Check], ...] = (
-        lambda: _intact(database),
-        lambda: _writing(file),
-        lambda: _wal(waiting),
-    )
+    of_file: tuple[Callable[[], Check], ...] = ()
+    if file:
+        writing = partial(_writing, file)
+        of_file = (lambda: _intact(database), writing, lambda: _wal(waiting))
     looks: tuple[Callable[[], Check], ...] = (
-        *(of_file if file else (lambda: _answers(database),)),
+        *(of_file or (lambda: _answers(database),)),
         lambda: _schema(database),
         lambda: _clock(database, now),
         lambda: _leftovers(database, home),
