@@ -114,6 +114,11 @@ class Terminal:
             self._take(os.read(self._ours, 65_536))
         return plain(self.shown[start:])
 
+    def look(self) -> None:
+        """Read what is there: a program that draws waits for whoever looks at its terminal."""
+        while select.select([self._ours], [], [], 0)[0]:
+            self._take(os.read(self._ours, 65_536))
+
     def _take(self, chunk: bytes) -> None:
         """A piece may end in the middle of a character."""
         self.shown += self._decoder.decode(chunk).replace("\r\n", "\n")
@@ -381,6 +386,7 @@ def test_who_stops_it_while_servers_are_taken_over_finds_them_whole(person: Pers
     terminal = Terminal(person, "up", "--yes", "--no-connect", "--no-demo")
     deadline = time.monotonic() + SECONDS
     while len(person.servers()) < 3:
+        terminal.look()
         assert time.monotonic() < deadline
     assert terminal.interrupt() in {0, 130}
     assert person.cli("config", "check").code == 0
