@@ -724,7 +724,6 @@ REQUIREMENTS = (
         "C15.2",
         "Answered in the page, the CLI, by webhook, as MCP elicitation or "
         "`input_required`, as A2A `input-required`; a timeout denies.",
-        open="the page",
     ),
     Requirement(
         "C15.3",

@@ -33,7 +33,7 @@ async def answered(browser: Browser, question: str, answer: str) -> Any:
     return await browser.send(f"/approvals/{question}", form)
 
 
-@pytest.mark.requirement("C15.1")
+@pytest.mark.requirement("C15.1", "C15.2")
 async def test_a_call_that_waits_goes_on_when_a_person_allows_it(node: Live) -> None:
     async def call() -> Any:
         return await node.call("mcp:demo:deploy", {"text": "now"}, headers={"Prefer": "wait=30"})
