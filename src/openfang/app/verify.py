@@ -14,7 +14,7 @@ from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.export import ExportHead, Span, head_body, point_body
 from openfang.audit.notary import genuine, second_place, sorted_out
 from openfang.core.log import Finding, Proof, Verification
-from openfang.storage.log import checkpoints, places, record, rows
+from openfang.storage.log import batches, checkpoints, places, record, rows
 from openfang.storage.units import GENESIS
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ async def _verified(reader: Reader, parts: Parts, outside: list[Checkpoint]) -> 
     formed, malformed = sorted_out(joined(stored, outside))
     points, forged = genuine(formed, public_key)
     verifier = Verifier(points)
-    async with aclosing(rows(reader)) as found:
-        async for row in found:
-            verifier.read(_row(row))
+    async with aclosing(batches(reader)) as some:
+        async for found in some:
+            for row in found:
+                verifier.read(_row(row))
     findings = [*malformed, *forged, *verifier.finish()]
     if points and not outside:
         findings.append(_no_second_place(points[-1]))

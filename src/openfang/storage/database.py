@@ -19,7 +19,7 @@ from openfang.storage.upgrade import keep_copy
 from openfang.storage.words import indexed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
     from pathlib import Path
 
     from openfang.core.log import Table
@@ -85,7 +85,7 @@ class Database:
         self, sql: str, parameters: Sequence[Any], most: int | None
     ) -> list[tuple[Any, ...]]:
         with closing(self.connection.execute(sql, parameters)) as cursor:
-            return cursor.fetchall() if most is None else list(up_to(cursor, most))
+            return cursor.fetchall() if most is None else up_to(cursor, most)
 
     async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
         """Look in a thread, on a connection of its own; few do so at once."""
@@ -127,14 +127,17 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("what was to be done at once waits for something")
 
 
-def up_to(rows: Iterable[Row], most: int) -> Iterator[Row]:
+def up_to(rows: Iterable[Row], most: int) -> list[Row]:
     """Stop after the row that brings so many characters."""
-    size = 0
+    found, size = list[Row](), 0
     for row in rows:
-        yield row
-        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        found.append(row)
+        for value in row:
+            if isinstance(value, (str, bytes)):
+                size += len(value)
         if size > most:
-            return
+            break
+    return found
 
 
 def open_home(path: Path, *, durable: bool = False) -> Database:

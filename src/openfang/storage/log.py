@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from openfang.core.errors import Rejected
@@ -25,15 +26,24 @@ _LAST: Final = "\U0010ffff"
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
+async def batches(
+    reader: Reader, *, after: int = 0, node: str | None = None
+) -> AsyncGenerator[list[LogRow]]:
+    """Read the log in order, some at once."""
+    place = Place(after)
+    while found := await batch(reader, place, node=node):
+        yield found
+        place = Place(found[-1][1], found[-1][0])
+
+
 async def rows(
     reader: Reader, *, after: int = 0, node: str | None = None
 ) -> AsyncGenerator[LogRow]:
-    """Read the log in order, without holding it all."""
-    place = Place(after)
-    while found := await batch(reader, place, node=node):
-        for row in found:
-            yield row
-        place = Place(found[-1][1], found[-1][0])
+    """Read the log in order, one by one, without holding it all."""
+    async with aclosing(batches(reader, after=after, node=node)) as some:
+        async for found in some:
+            for row in found:
+                yield row
 
 
 class Place(NamedTuple):
