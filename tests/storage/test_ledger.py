@@ -67,8 +67,8 @@ def called(
 ) -> None:
     context = orjson.dumps({"caller": caller, "tool": tool}).decode()
     sql = (
-        "INSERT INTO audit (node, at, event, level, call_id, task_id, payload, context, hash) "
-        "VALUES ('n', ?, 'tool_invocation_start', 'info', 'c', '', '{}', ?, x'')"
+        "INSERT INTO audit VALUES ('n', (SELECT COALESCE(MAX(seq), 0) + 1 FROM audit), ?, "
+        "'tool_invocation_start', 'info', 'c', '', '{}', ?, x'')"
     )
     write(database, (sql, (at, context)))
 
