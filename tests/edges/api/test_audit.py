@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from openfang.storage import log
+from openfang.storage import queries
 
 if TYPE_CHECKING:
     from tests.edges.live import Live, Reply
@@ -138,7 +138,7 @@ async def test_an_answer_has_so_many_rows(node: Live) -> None:
 async def test_a_query_without_end_is_ended_and_keeps_nobody_out(
     node: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "_QUERY_SECONDS", 0.3)
+    monkeypatch.setattr(queries, "_QUERY_SECONDS", 0.3)
     told: list[tuple[int, str]] = []
 
     async def ask() -> None:
