@@ -60,8 +60,8 @@ def test_the_echo_of_a_new_home_is_that_of_the_examples() -> None:
 @pytest.mark.requirement("C19.3")
 def test_what_the_page_on_agents_shows_is_right(fresh: Cli) -> None:
     text = (EXAMPLES.parents[1] / "agents.md").read_text()
-    (manifest,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    (program,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (manifest,) = re.findall(r"^```toml[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (program,) = re.findall(r"^```python[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert parse_manifest(manifest, fresh.home).name == "notes"
     fresh("agents", "new", "page", "--code")
     folder = fresh.home / "agents" / "page"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -36,18 +37,19 @@ def check_alone(
     """Run every test of a module there, after a command of the shell; all must run and pass."""
     report = folder / "report.xml"
     # Its own place: in the shared one it would clean up after the runs of others, while they do.
-    place = f"--basetemp={folder / 'inside'}"
-    options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}", place]
-    command = [sys.executable, "-m", "pytest", *options, str(scenarios.__file__)]
-    finished = subprocess.run(
-        ["unshare", "-rnm", "sh", "-c", f"{first} && {_NETWORK}", "sh", *command],
-        cwd=_ROOT,
-        env={**_quiet_environment(), "PYTHONPATH": SOURCES, **environment},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    # And a short one, for sockets lie there.
+    with TemporaryDirectory() as place:
+        options = ["-n0", "-p", "no:cacheprovider", f"--junitxml={report}", f"--basetemp={place}/i"]
+        command = [sys.executable, "-m", "pytest", *options, str(scenarios.__file__)]
+        finished = subprocess.run(
+            ["unshare", "-rnm", "sh", "-c", f"{first} && {_NETWORK}", "sh", *command],
+            cwd=_ROOT,
+            env={**_quiet_environment(), "PYTHONPATH": SOURCES, **environment},
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert _passed(report) == {name for name in dir(scenarios) if name.startswith("test_")}
 

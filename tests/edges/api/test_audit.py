@@ -138,7 +138,7 @@ async def test_an_answer_has_so_many_rows(node: Live) -> None:
 async def test_a_query_without_end_is_ended_and_keeps_nobody_out(
     node: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "_QUERY_SECONDS", 0.3)
+    monkeypatch.setattr(queries, "QUERY_SECONDS", 0.3)
     told: list[tuple[int, str]] = []
 
     async def ask() -> None:

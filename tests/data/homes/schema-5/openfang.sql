@@ -30,7 +30,7 @@ CREATE TABLE approvals (
     answered_at INTEGER,
     answered_by TEXT
 );
-INSERT INTO "approvals" VALUES('ask_01a1eaf8955b75e53ab95cf4dd94b257','key:admin','builtin:shell_exec','342b88faa4cdc67edc31c284cb70dc4528c8b191be7348914883538c04c31de0','','spec_not_frozen','Execution mode requires spec_frozen=True','{"command":"date"}','pending','once',1794943522139783930,1794947122139783930,NULL,NULL);
+INSERT INTO "approvals" VALUES('ask_01a1eaf8955b75e53ab95cf4dd94b257','key:admin','builtin:shell_exec','342b88faa4cdc67edc31c284cb70dc4528c8b191be7348914883538c04c31de0','','spec_not_frozen','Execution mode requires spec_frozen=True','{"command":"date"}','pending','once',1794943522139783930,7258118400000000000,NULL,NULL);
 CREATE TABLE audit (
     node TEXT NOT NULL,
     seq INTEGER PRIMARY KEY,
