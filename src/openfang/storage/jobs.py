@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openfang.storage.units import NOWHERE
+from openfang.storage.units import NOWHERE, Head, Written
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from openfang.storage.units import Unit, Written
+    from openfang.storage.units import Line, Unit
+
+    Digest: TypeAlias = Callable[[str, int, int, Line, bytes], bytes]
 
 
 @dataclass(slots=True)
@@ -53,6 +55,22 @@ def blame(jobs: list[Job], error: Exception) -> None:
     """Let all fail for the same reason, unless they have one of their own."""
     for job in jobs:
         job.error = job.error or error
+
+
+def chained(
+    jobs: Iterable[Job], head: Head, *, node: str, digest: Digest, at: int
+) -> tuple[list[Any], Head]:
+    """Number and chain the records of all of them: the values of the rows, and the head behind."""
+    rows: list[Any] = []
+    seq, last = head
+    for job in jobs:
+        first = seq + 1
+        for line in job.unit.lines:
+            seq += 1
+            last = digest(node, seq, at, line, last)
+            rows += (node, seq, at, *line, last)
+        job.written = Written(range(first, seq + 1), last)
+    return rows, Head(seq, last)
 
 
 def _weight(unit: Unit) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import Conflict
 from openfang.storage.database import BUSY_SECONDS, Database, explain
-from openfang.storage.jobs import Job, blame, settle
+from openfang.storage.jobs import Job, blame, chained, settle
 from openfang.storage.units import GENESIS, Head, Line, Unit, Written
 
 if TYPE_CHECKING:
@@ -233,16 +233,7 @@ class Writer:
 
     def _chained(self, jobs: list[Job], head: Head) -> tuple[list[Any], Head]:
         """The values of all their rows, one after the other, and the head behind them."""
-        rows: list[Any] = []
-        seq, last, node, digest, at = head.seq, head.hash, self.node, self.digest, self.now()
-        for job in jobs:
-            first = seq + 1
-            for line in job.unit.lines:
-                seq += 1
-                last = digest(node, seq, at, line, last)
-                rows += (node, seq, at, *line, last)
-            job.written = Written(range(first, seq + 1), last)
-        return rows, Head(seq, last)
+        return chained(jobs, head, node=self.node, digest=self.digest, at=self.now())
 
     def _insert(self, connection: sqlite3.Connection, rows: list[Any]) -> None:
         for start in range(0, len(rows), _VALUES_AT_ONCE):

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.storage.jobs import chained
 from openfang.storage.postgres.dialect import is_needed, numbered, storable
-from openfang.storage.units import Head, Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from openfang.storage.jobs import Job
-    from openfang.storage.units import Line
+    from openfang.storage.units import Head, Line
 
 FEW: Final = 8
 """So many rows are written out; more go as one list for each column."""
@@ -49,16 +49,7 @@ class Group:
 
     def chained(self, jobs: Iterable[Job], head: Head) -> tuple[list[Any], Head]:
         """The values of their rows, one after the other, and the head behind them."""
-        rows: list[Any] = []
-        seq, last, node, digest, at = head.seq, head.hash, self.node, self.digest, self.now()
-        for job in jobs:
-            first = seq + 1
-            for line in job.unit.lines:
-                seq += 1
-                last = digest(node, seq, at, line, last)
-                rows += (node, seq, at, *line, last)
-            job.written = Written(range(first, seq + 1), last)
-        return rows, Head(seq, last)
+        return chained(jobs, head, node=self.node, digest=self.digest, at=self.now())
 
 
 def statements(jobs: Iterable[Job]) -> list[tuple[str, Sequence[Any]]]:
