@@ -243,6 +243,8 @@ BEHAVIOUR: dict[str, str] = {
     "auth.require_key": f"{API}test_keys.py::test_without_require_key_this_machine_calls_as_local_mcp_and_never_as_admin",
     **{f"auth.issuer.{key}": f"{API}test_oauth.py::{test}" for key, test in _ISSUER_KEYS.items()},
     **{f"auth.issuer.{key}": f"{API}test_holders.py::{test}" for key, test in _HOLDERS.items()},
+    "cluster.node": "tests/cluster/test_nodes.py::test_a_home_that_joins_gets_a_name_and_keeps_it",
+    "cluster.address": "tests/cluster/test_nodes.py::test_what_one_node_keeps_is_there_on_every_other",
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
     "secrets.keyring": "tests/host/test_secrets.py::test_the_systems_keyring_can_hold_the_key",
     "guard.max_depth": f"{SETTINGS}test_max_depth_is_how_deep_calls_go",

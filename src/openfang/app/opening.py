@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openfang.app.home.naming import node_of
 from openfang.audit.chain import digest
-from openfang.core.errors import HomeError
 from openfang.storage.database import open_home
-from openfang.storage.state import Settings
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from openfang.app.home.paths import Home
     from openfang.config.models import Config
     from openfang.core.ports import Clock
-    from openfang.storage.ports import Reader, Storage, Writes
+    from openfang.storage.ports import Storage, Writes
 
 
 async def open_storage(home: Home, config: Config, clock: Clock) -> tuple[Storage, Writes]:
     """Open it with its schema up to date, and whoever writes to it for this node."""
     file = config.storage.file(home.path)
     if file is None:
-        return await _on_server(config.storage.url, clock)
+        return await _on_server(home, config, clock)
     database = open_home(file, durable=config.audit.fsync)
     try:
-        node = await node_of(database)
+        node = await node_of(home, config, database)
         writer = Writer(
             path=file, node=node, digest=digest, durable=config.audit.fsync, now=clock.time_ns
         )
@@ -34,29 +33,18 @@ async def open_storage(home: Home, config: Config, clock: Clock) -> tuple[Storag
     return database, writer
 
 
-async def _on_server(url: str, clock: Clock) -> tuple[Storage, Writes]:
+async def _on_server(home: Home, config: Config, clock: Clock) -> tuple[Storage, Writes]:
     from openfang.storage.postgres.address import address  # noqa: PLC0415 - start-up time
     from openfang.storage.postgres.database import open_storage as reach  # noqa: PLC0415 - as above
     from openfang.storage.postgres.writer import PostgresWriter  # noqa: PLC0415 - as above
 
-    where = address(url)
+    where = address(config.storage.url)
     storage = await reach(where)
     try:
-        node = await node_of(storage)
+        node = await node_of(home, config, storage)
         writer = PostgresWriter(address=where, node=node, digest=digest, now=clock.time_ns)
         await writer.open()
     except BaseException:
         await storage.aclose()
         raise
     return storage, writer
-
-
-async def node_of(reader: Reader) -> str:
-    """The name of the node whose home it is."""
-    node = await Settings(reader).get("node")
-    if node is None:
-        raise HomeError(
-            "The home is only half made: it has no node.",
-            way_out="openfang init; for a Postgres server: openfang storage migrate --to URL",
-        )
-    return node

@@ -179,6 +179,10 @@ def _override(merged: Merged, environ: Mapping[str, str]) -> None:
     if listen := environ.get("OPENFANG_LISTEN"):
         merged.data["api_listen"] = listen
         merged.places["api_listen",] = Place("OPENFANG_LISTEN")
+    cluster = merged.data.setdefault("cluster", {})
+    if isinstance(cluster, dict) and (node := environ.get("OPENFANG_NODE")):
+        cluster["node"] = node
+        merged.places["cluster", "node"] = Place("OPENFANG_NODE")
 
 
 def _finish(reading: _Reading, config: Config) -> None:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
 from pydantic_core import PydanticCustomError
 
 from openfang.config.agents import Agents
+from openfang.config.cluster import Cluster
 from openfang.config.extensions import ExtensionId, ExtensionSettings
 from openfang.config.fields import Name, Section, Segment, Text, Url, meaning
 from openfang.config.llm import DefaultModel, ModelProvider
@@ -116,6 +117,9 @@ class Config(Section):
     approvals: Approvals = Field(default=Approvals(), description="Questions to a person.")
     auth: Auth = Field(default=Auth(), description="Who may come in.")
     storage: Storage = Field(default=Storage(), description="Where state is kept.")
+    cluster: Cluster = Field(
+        default=Cluster(), description="This node among others on one Postgres database."
+    )
     secrets: Secrets = Field(
         default=Secrets(), description="How the key of the secret store is kept."
     )

@@ -83,17 +83,17 @@ def _at_rest(home: Home, environ: Mapping[str, str], absent: Absent) -> dict[str
 
 def _of_database(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
     from openfang.app.anchor import audit_body  # noqa: PLC0415 - as above
+    from openfang.app.home.naming import known_as  # noqa: PLC0415 - as above
     from openfang.app.home.resting import at_rest  # noqa: PLC0415 - as above
     from openfang.config.load import load  # noqa: PLC0415 - as above
     from openfang.storage.approvals import ApprovalStore  # noqa: PLC0415 - as above
     from openfang.storage.database import at_once  # noqa: PLC0415 - as above
     from openfang.storage.health import chain_head  # noqa: PLC0415 - as above
-    from openfang.storage.state import Settings  # noqa: PLC0415 - as above
 
     config = load(home.path, environ)
     database = at_rest(home, config)
     try:
-        node = at_once(Settings(database).get("node")) or ""
+        node = at_once(known_as(home, config, database))
         head = chain_head(database, node)
         return {
             "node": node,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from openfang.app.anchor import anchoring
 from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.installs import installs
+from openfang.app.home.naming import known_as
 from openfang.app.home.new import init_home
 from openfang.app.home.paths import Home
 from openfang.app.home.resting import at_rest
@@ -30,7 +31,6 @@ from openfang.storage.health import (
     wal_bytes,
 )
 from openfang.storage.processes import vanished
-from openfang.storage.state import Settings
 from openfang.storage.upgrade import kept_copies
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         lambda: held(database),
         lambda: peers(database, config),
         lambda: installs(database, home),
-        *((lambda: _anchored(database, config, now),) if config.audit.anchor else ()),
+        *((lambda: _anchored(database, home, config, now),) if config.audit.anchor else ()),
     )
     try:
         return [_tried(look) for look in looks]
@@ -216,8 +216,8 @@ def _clock(database: Database, now: int) -> Check:
     return ok("clock", "not before the last audit record")
 
 
-def _anchored(database: Database, config: Config, now: int) -> Check:
-    node = at_once(Settings(database).get("node")) or ""
+def _anchored(database: Database, home: Home, config: Config, now: int) -> Check:
+    node = at_once(known_as(home, config, database))
     found = at_once(anchoring(database, node, config.audit.anchor))
     if found is None or found.since is None or now - found.since < _LONG_ANCHORING:
         return ok("anchor", "signed checkpoints are kept outside")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from openfang.app.home.naming import keep_name
 from openfang.app.home.restore import to_ourselves
 from openfang.audit.chain import Row, Verifier
 from openfang.config.load import load
@@ -43,6 +44,7 @@ async def move_home(home: Home, environ: Mapping[str, str], url: str) -> MovedHo
         raise HomeError(f"There is no database {file}.", way_out="openfang init")
     with to_ourselves(home.path.resolve()):
         moved = await move(file, target, _check)
+        keep_name(home, moved.node)
     line = f'url = "{target.to_write}"'
     return MovedHome(file=file, server=str(target), line=line, rows=moved.rows, new=moved.new)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from openfang.app.home.naming import new_name
 from openfang.app.home.paths import Home
 from openfang.app.home.resting import at_rest
 from openfang.audit.chain import digest
@@ -92,7 +93,7 @@ def _found(home: Home, config: Config) -> Made:
     try:
         node = at_once(Settings(database).get("node"))
         if node is None:
-            node = f"node-{secrets.token_hex(4)}"
+            node = new_name()
             _write_agents(home)
             database.connection.execute(*put_setting("node", node))
         else:

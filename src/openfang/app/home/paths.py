@@ -35,6 +35,11 @@ class Home:
         return self.path / "master.key"
 
     @property
+    def node_file(self) -> Path:
+        """The name of the node, where several use one database."""
+        return self.path / "node"
+
+    @property
     def config_file(self) -> Path:
         """The configuration."""
         return self.path / "config.toml"

@@ -29,14 +29,16 @@ _LOG: Final = (
     "SELECT node, seq, at, event, level, call_id, task_id, payload, context, hash FROM audit "
     "ORDER BY node, seq"
 )
+_NODE: Final = "SELECT value FROM settings WHERE name = 'node'"
 _AT_ONCE: Final = 1_000
 _NUMBERED: Final = (("tasks", "seq"), ("memory", "id"))
 
 
 @dataclass(slots=True, kw_only=True)
 class Moved:
-    """How many rows each table has; `new` is false where they were there already."""
+    """Whose rows, and how many each table has; `new` is false where they were there already."""
 
+    node: str
     rows: dict[str, int] = field(default_factory=dict[str, int])
     new: bool = True
 
@@ -83,7 +85,11 @@ async def _moved(
             f"FROM {table} HAVING MAX({column}) IS NOT NULL"
         )
     await to_thread.run_sync(check, [tuple(row) for row in await connection.fetch(_LOG)])
-    return Moved(rows=here)
+    return Moved(node=_node(database), rows=here)
+
+
+def _node(database: Database) -> str:
+    return "".join(name for (name,) in database.read_now(_NODE))
 
 
 def _count(database: Database, table: str) -> int:
@@ -97,15 +103,15 @@ async def _known(
     there: dict[str, int],
 ) -> Moved:
     """Tell a home that was moved already from another one."""
-    ours = database.read_now("SELECT value FROM settings WHERE name = 'node'")
-    theirs = await connection.fetch("SELECT value FROM settings WHERE name = 'node'")
+    ours = _node(database)
+    theirs = await connection.fetchval(_NODE)
     last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
     head = database.read_now(last)
     found = await connection.fetch(
         "SELECT 1 FROM audit WHERE seq = $1 AND hash = $2", *(head[0] if head else (0, b""))
     )
-    if ours == [tuple(row) for row in theirs] and found:
-        return Moved(rows=there, new=False)
+    if ours == theirs and found:
+        return Moved(node=ours, rows=there, new=False)
     filled = ", ".join(f"{table} ({count})" for table, count in there.items() if count)
     raise Conflict(
         f"{address} holds something else already: {filled}.",
