@@ -14,7 +14,7 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos docs reference screenshots wheel lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos chaos-nodes docs reference screenshots wheel lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -86,9 +86,13 @@ soak: $(VENV)/.dev  ## make many calls, and kill the daemon often (SOAK_CALLS=20
 
 CHAOS_MINUTES ?= 10
 CHAOS_SEED    ?= 1
+CHAOS_ROUNDS  ?= 2
 
 chaos: $(VENV)/.dev  ## every fault to a live daemon under load (CHAOS_MINUTES=10 CHAOS_SEED=1)
 	@$(BIN)/python -m tests.chaos --minutes $(CHAOS_MINUTES) --seed $(CHAOS_SEED)
+
+chaos-nodes: $(VENV)/.dev  ## every fault to three nodes and their database, under load (CHAOS_ROUNDS=2)
+	@$(BIN)/python -m tests.cluster --rounds $(CHAOS_ROUNDS)
 
 docs: $(VENV)/.dev  ## build the documentation as a site, strictly, into build/site
 	@$(BIN)/zensical build --strict --clean

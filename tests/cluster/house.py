@@ -108,8 +108,17 @@ class Cluster:
         return node
 
 
-def homes(make_home: Callable[[], Cli], url: str, names: str, config: str = "") -> list[Node]:
-    """Make homes that share a database and a master key, each with a name of its own."""
+def homes(
+    make_home: Callable[[], Cli],
+    url: str,
+    names: str,
+    config: str = "",
+    reached: Mapping[str, str] | None = None,
+) -> list[Node]:
+    """Make homes that share a database and a master key, each with a name of its own.
+
+    `reached` says at which address of the same database a node finds it, if not at `url`.
+    """
     first = make_home()
     moved = first("storage", "migrate", "--to", url)
     assert moved.code == 0, moved.err
@@ -120,7 +129,8 @@ def homes(make_home: Callable[[], Cli], url: str, names: str, config: str = "") 
         _copy(first.home, folder)
         nodes.append(Node(name, Cli(folder, first.pycache)))
     for node in nodes:
-        said = _CONFIG.format(url=json.dumps(url), node=json.dumps(node.name))
+        address = (reached or {}).get(node.name, url)
+        said = _CONFIG.format(url=json.dumps(address), node=json.dumps(node.name))
         node.cli.configure(f"{said}\n{config}")
     return nodes
 
