@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from openfang.core.events import Record
     from openfang.storage.ports import Writes
     from openfang.storage.processes import Process
-    from openfang.storage.units import Written
+    from openfang.storage.units import Notice, Written
 
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
 _COMMITS_IN_A_TURN = 16
@@ -51,9 +51,14 @@ class Broker:
     _crowded: bool = field(init=False, default=False)
     _failing: bool = field(init=False, default=False)
 
-    async def append(self, records: Sequence[Record], statements: Statements = ()) -> Sequence[int]:
+    async def append(
+        self,
+        records: Sequence[Record],
+        statements: Statements = (),
+        notices: tuple[Notice, ...] = (),
+    ) -> Sequence[int]:
         """Return the records' numbers once they are durable."""
-        unit = Unit(tuple(self._line(record) for record in records), statements)
+        unit = Unit(tuple(self._line(record) for record in records), statements, notices)
         if self._owed:
             await self._pay()
         return (await self._commit(unit, alone=not self._open)).numbers

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.core.log import Table
-    from openfang.storage.ports import Dialect, Look
+    from openfang.storage.ports import Dialect, Hear, Look
 
 T = TypeVar("T")
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -96,6 +96,9 @@ class Database:
         from openfang.storage.queries import query  # noqa: PLC0415 - it needs this module
 
         return await self._in_thread(partial(query, self.path, sql, limit=limit), None)
+
+    def on(self, topic: str, hear: Hear) -> None:
+        """Nobody tells: other processes on this file are seen by looking."""
 
     async def _in_thread(self, work: Callable[[], T], turns: CapacityLimiter | None) -> T:
         if turns is None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
+Hear: TypeAlias = Callable[[str], None]
+"""Is told the subject of a notice; "" means that anything under its topic may have changed."""
 
 
 class Reader(Protocol):
@@ -55,6 +57,14 @@ class Storage(Reader, Protocol):
 
     async def query(self, sql: str, *, limit: int = QUERY_ROWS) -> list[Table]:
         """Run queries of the operator's own: on the log alone, read-only, bounded."""
+        ...
+
+    def on(self, topic: str, hear: Hear) -> None:
+        """Hear, on the event loop, what any node tells by the notices of its units.
+
+        Where only one node can be there is nobody to hear. Whoever holds a copy of something looks
+        after this, not before; a notice may be lost, so it is looked at now and then all the same.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -19,11 +19,20 @@ class Line(NamedTuple):
     context: str
 
 
+class Notice(NamedTuple):
+    """A word to all nodes: under this topic, this has changed. Without a subject, anything has."""
+
+    topic: str
+    subject: str = ""
+
+
 class Unit(NamedTuple):
     """Statements and audit lines that become durable together, or not at all."""
 
     lines: tuple[Line, ...] = ()
     statements: tuple[tuple[str, Sequence[Any]], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    """What the other nodes are told once it is durable."""
 
 
 class Head(NamedTuple):

@@ -9,6 +9,7 @@ from openfang.core.log import QUERY_ROWS
 from openfang.storage.postgres.aside import Aside
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
+from openfang.storage.postgres.notices import Ear
 from openfang.storage.postgres.pool import Pool
 from openfang.storage.postgres.queries import query
 from openfang.storage.postgres.reading import read_on
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
     from openfang.core.log import Table
-    from openfang.storage.ports import Dialect, Look
+    from openfang.storage.ports import Dialect, Hear, Look
     from openfang.storage.postgres.address import Address
 
 T = TypeVar("T")
@@ -34,11 +35,13 @@ class PostgresStorage:
     dialect: Dialect = field(init=False, default="postgres")
     pool: Pool = field(init=False)
     _aside: Aside = field(init=False)
+    _ear: Ear = field(init=False)
     statements: int = field(init=False, default=0)
     """How many were sent to read, for whoever counts."""
 
     def __post_init__(self) -> None:
         self.pool, self._aside = Pool(self.address), Aside(self.address)
+        self._ear = Ear(self.address)
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
@@ -68,8 +71,13 @@ class PostgresStorage:
         async with self.pool.connection() as connection:
             return await query(connection, sql, limit)
 
+    def on(self, topic: str, hear: Hear) -> None:
+        """Hear what any node tells: on one connection for all, from the first on."""
+        self._ear.on(topic, hear)
+
     async def aclose(self) -> None:
         """Give the connections back."""
+        await self._ear.aclose()
         await self.pool.aclose()
         self._aside.close()
 

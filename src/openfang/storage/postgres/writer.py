@@ -10,6 +10,7 @@ waits for another one's.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -21,10 +22,11 @@ from openfang.storage.postgres.attempt import Attempt, Refused
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain, has_collided, is_lost, is_taken
 from openfang.storage.postgres.group import Group
+from openfang.storage.postgres.notices import tell, words
 from openfang.storage.units import GENESIS, Head, Unit, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from openfang.storage.postgres.address import Address
     from openfang.storage.units import Line
@@ -35,6 +37,7 @@ PATIENCE: Final = 5.0
 """Seconds in which a server that is restarted has to come back."""
 _COLLISIONS: Final = 50
 _PAUSE: Final = 0.05
+_log = logging.getLogger("openfang.storage")
 _HEAD: Final = "SELECT seq, hash FROM audit WHERE node = $1 ORDER BY seq DESC LIMIT 1"
 
 
@@ -114,6 +117,19 @@ class PostgresWriter:
         settle(jobs)
         if self.on_commit:
             self.on_commit(self._head)
+        await self._tell(words(jobs))
+
+    async def _tell(self, told: Sequence[str]) -> None:
+        """Tell all nodes, behind the commit: inside of it, one would wait for the other."""
+        if not told:
+            return
+        self.statements += 1
+        try:
+            await tell(await self._connect(), told)
+        except Exception as error:  # noqa: BLE001 - of the driver or of the network
+            self._drop(error)
+            said = explain(self.address, error).message
+            _log.warning("The other nodes were not told of a change, and see it later: %s", said)
 
     async def _settled(self, jobs: list[Job]) -> None:
         """Commit a group, or say of it why not; a lost connection is opened again meanwhile."""
