@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from openfang.core.errors import Unauthenticated
 from openfang.core.ids import random_hex
@@ -21,7 +21,7 @@ HEADER: Final = b"openfang-member"
 PURPOSE: Final = "cluster"
 SKEW_MS: Final = 60_000
 _MILLISECOND: Final = 1_000_000
-_PARTS: Final = 4
+_PARTS: Final = 5
 _DIGITS: Final = 15
 _NONCE: Final = 16
 _LONGEST: Final = 400
@@ -43,18 +43,24 @@ class Signing:
 
     def sign(self, *, to: str, method: str, target: str, body: bytes) -> str:
         """Write the header for one request to the process `to`; `target` is its path and query."""
-        made, nonce = str(self._now), random_hex(_NONCE)
-        mac = self._mac((self._me, to, made, nonce, method, target), body)
-        return f"{self._me};{made};{nonce};{mac}"
+        made, nonce, digest = str(self._now), random_hex(_NONCE), sha256(body).hexdigest()
+        mac = self._mac(self._me, to, made, nonce, digest, method, target)
+        return f"{self._me};{made};{nonce};{digest};{mac}"
 
     def signer(self, header: str, *, method: str, target: str, body: bytes) -> str:
         """Name the node that signed exactly this, for us, just now and never before; or refuse."""
-        node, made, nonce, mac = _parts_of(header)
-        ours = self._mac((node, self._here, made, nonce, method, target), body)
+        claim = self.claim(header, method=method, target=target)
+        claim.check(body)
+        return claim.node
+
+    def claim(self, header: str, *, method: str, target: str) -> Claim:
+        """Say who signed a request whose body is not here yet: that has to be checked."""
+        node, made, nonce, digest, mac = _parts_of(header)
+        ours = self._mac(node, self._here, made, nonce, digest, method, target)
         if not hmac.compare_digest(mac.encode(), ours.encode()):
             raise _refused("it was signed with another key, for another process or another request")
         self._use_once(int(made), nonce)
-        return node
+        return Claim(node, digest)
 
     @property
     def _now(self) -> int:
@@ -67,20 +73,31 @@ class Signing:
         if not self._nonces.use(nonce, made + SKEW_MS, now):
             raise _refused("it was used before")
 
-    def _mac(self, words: tuple[str, ...], body: bytes) -> str:
-        text = "\n".join((*words, sha256(body).hexdigest()))
-        return hmac.digest(self._key, text.encode(), "sha256").hex()
+    def _mac(self, *words: str) -> str:
+        return hmac.digest(self._key, "\n".join(words).encode(), "sha256").hex()
 
 
-def _parts_of(header: str) -> tuple[str, str, str, str]:
+class Claim(NamedTuple):
+    """Who signed a request, and the digest of the body that it has to have."""
+
+    node: str
+    digest: str
+
+    def check(self, body: bytes) -> None:
+        """Refuse any other body."""
+        if not hmac.compare_digest(self.digest.encode(), sha256(body).hexdigest().encode()):
+            raise _refused("it was signed with another key, for another process or another request")
+
+
+def _parts_of(header: str) -> tuple[str, str, str, str, str]:
     """Take the header apart: no part of it may hold what two of them are told apart by."""
     parts = header.split(";") if len(header) <= _LONGEST and header.isprintable() else []
     if len(parts) != _PARTS or not header.isascii():
         raise _refused("it cannot be read")
-    node, made, nonce, mac = parts
+    node, made, nonce, digest, mac = parts
     if not (made.isdigit() and len(made) <= _DIGITS):
         raise _refused("it does not say when it was made")
-    return node, made, nonce, mac
+    return node, made, nonce, digest, mac
 
 
 def _refused(why: str) -> Unauthenticated:
