@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from openfang.guard.rate import Charge, Granted, Limited, Limiter, Quota, take
@@ -188,3 +188,54 @@ def test_the_wait_it_names_is_always_enough(
             assert answer.remaining <= quota.burst - cost
         case _:
             raise AssertionError(answer)
+
+
+class Board:
+    """Where limiters tell each other what they let pass: as the database adds it up."""
+
+    def __init__(self) -> None:
+        self.tat = 0.0
+
+    def exchange(self, limiter: Limiter, now: float) -> None:
+        for key, use in limiter.uses().items():
+            self.tat = max(self.tat, use.since) + use.seconds
+            limiter.hear(key, self.tat - now, now)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sets(st.integers(0, 3)), st.sampled_from((0.0, 0.3, 1.0, 7.0))), max_size=60
+    ),
+    burst=st.integers(1, 12),
+    cost=st.integers(1, 3),
+)
+@example(steps=[({0, 1, 2, 3}, 1.0)] * 60, burst=5, cost=1)
+def test_limiters_that_tell_each_other_let_pass_no_more_than_a_burst_each_and_keep_the_rate(
+    steps: list[tuple[set[int], float]], burst: int, cost: int
+) -> None:
+    """N of them that exchange every P seconds: at most what comes back in T + N * (w + P)."""
+    quota, nodes, every = Quota(cells_per_minute=60, burst=burst), 4, 1.0
+    board, limiters = Board(), [Limiter() for _ in range(nodes)]
+    for limiter in limiters:
+        limiter.share(windows=nodes + 1)
+    due, now, full_at = [every] * nodes, 0.0, 0.0
+    passed = list[tuple[float, int]]()
+    for hammered, wait in steps:
+        now += wait
+        for index, limiter in enumerate(limiters):
+            if now >= due[index]:
+                board.exchange(limiter, due[index])
+                due[index] = now + every
+        for who in hammered:
+            while isinstance(limiters[who].charge("key", cost, quota, now), Granted):
+                full_at = max(full_at, now) + cost
+                passed.append((now, cost))
+        if hammered:
+            fits = max(full_at, now) + cost <= now + quota.window
+            assert not fits, "never stricter than one that knows all"
+    for first, (begin, _) in enumerate(passed):
+        total = 0
+        for at, _ in passed[first:]:
+            total += cost
+            assert total <= at - begin + nodes * (quota.window + every)

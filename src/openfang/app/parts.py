@@ -13,6 +13,7 @@ from openfang.app.schedules.book import Book
 from openfang.app.schedules.triggers import Events
 from openfang.config.home import user_home
 from openfang.core.usage import NOTHING
+from openfang.guard.rate import Limiter
 from openfang.safety.urls import without_user
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Parts:
     installs: Installs | None = None
     schedules: Book = field(init=False)
     events: Events = field(init=False)
+    paces: Limiter = field(default_factory=Limiter)  # how often each provider of models is asked
     turned_away: Callable[[str], None] = _uncounted
     spent: Spending = NOTHING  # by agents, since the start of the process
     models_told: Callable[[Chain, Asked], None] | None = None

@@ -34,7 +34,7 @@ from openfang.app.agents.reached import Variables, chosen, reached, said_of
 from openfang.config.home import user_home
 from openfang.core.agents import Image, Message, Prompt, Speaker, Words
 from openfang.core.errors import SourceFailed
-from openfang.guard.rate import Limited, Quota, take
+from openfang.guard.rate import Limited, Quota
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -69,7 +69,6 @@ class Minds:
     _failure: ModelFailed | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _there: anyio.Event = field(default_factory=anyio.Event)
-    _paces: dict[str, float] = field(default_factory=dict[str, float])
 
     async def run(self) -> None:
         """Wait until a provider is wanted, and keep the connections until the node ends."""
@@ -210,8 +209,7 @@ class Minds:
         quota = Quota(cells_per_minute=most, burst=most)
         while True:
             now = self.parts.clock.monotonic()
-            charge = take(self._paces.get(provider), now, 1, quota)
-            self._paces[provider] = charge.tat
+            charge = self.parts.paces.charge(provider, 1, quota, now)
             if not isinstance(charge, Limited):
                 return
             await anyio.sleep(charge.retry_after or quota.interval)

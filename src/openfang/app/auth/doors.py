@@ -62,6 +62,7 @@ class Doors:
     failing: Quota = _FAILURES
     addresses: Limiter = field(default_factory=Limiter)
     failures: Limiter = field(default_factory=Limiter)
+    _of_right_keys: Limiter = field(default_factory=Limiter)
     _told: Limiter = field(default_factory=Limiter)
     _welcome: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
 
@@ -97,7 +98,7 @@ class Doors:
         mark = _mark(address, secret)
         if mark in self._welcome:
             return True
-        own = self.failures.look(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
+        own = self._of_right_keys.look(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
         return isinstance(own, Granted) and secret in self.right
 
     def tell(self, address: str, secret: str, *, known: bool) -> None:
@@ -107,7 +108,7 @@ class Doors:
             self._welcome.pop(mark, None)
             self.failures.charge(address, 1, self.failing, now)
             if secret in self.right:  # but not for this edge
-                self.failures.charge(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
+                self._of_right_keys.charge(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
         elif mark not in self._welcome:
             self._welcome[mark] = None
             if len(self._welcome) > _REMEMBERED:

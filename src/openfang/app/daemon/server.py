@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from openfang.config.models import Config
     from openfang.edges.web.ports import Watch
     from openfang.policy.approvals import Approvals
+    from openfang.storage.postgres.database import PostgresStorage
 
 # Streams may take a quarter of all connections, calls that wait for a person another one.
 _A_SHARE = 4
@@ -116,6 +117,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(watch_approvals, parts),
         partial(fold_now_and_then, parts),
         partial(watch_telemetry, parts, telemetry),
+        *_shared(parts, doors),
     )
     return Served(
         app=Api(
@@ -129,6 +131,22 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         telemetry=telemetry,
         watches=watches,
     )
+
+
+def _shared(parts: Parts, doors: Doors) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+    """Share the rates with the other nodes, where there can be any."""
+    if parts.database.dialect != "postgres":
+        return ()
+    from openfang.app.cluster.rates import Rates  # noqa: PLC0415 - one node on a file needs none
+
+    limiters = {
+        "caller": parts.pipeline.guards.limiter,
+        "address": doors.addresses,
+        "sign-in": doors.failures,
+        "provider": parts.paces,
+    }
+    storage = cast("PostgresStorage", parts.database)
+    return (Rates(storage=storage, clock=parts.clock, limiters=limiters).run,)
 
 
 def _watch(parts: Parts, environ: Mapping[str, str]) -> Watch:
