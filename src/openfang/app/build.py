@@ -281,7 +281,7 @@ def _pushes(ground: _Ground, current: Current) -> Pushes:
 
 def _tasks(ground: _Ground, pushes: Pushes, timers: Timers, current: Current) -> TaskService:
     broker = ground.broker
-    return TaskService(
+    tasks = TaskService(
         store=TaskStore(ground.database),
         append=broker.append,
         process=broker.process,
@@ -291,6 +291,8 @@ def _tasks(ground: _Ground, pushes: Pushes, timers: Timers, current: Current) ->
         outbox=pushes.outbox,
         committed=timers.wake,
     )
+    tasks.listen(ground.database)
+    return tasks
 
 
 def reconfigure(parts: Parts, config: Config) -> None:

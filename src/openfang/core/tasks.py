@@ -109,12 +109,22 @@ class TaskArtifact:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a form was filled with, and what that carries."""
+
+    content: Mapping[str, Any]
+    labels: Labels = Labels.NONE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A task as it is. `version` is the number of the last thing that happened to it.
 
     `context` is the conversation as the caller names it, `session` the id under which it is kept.
     `status` is what was said with the state: a question, or why it ended; it is not in `history`.
+    `form` is what it waits for, and `given` what it got just now: neither is told to anybody, but
+    it may wait in one process and be answered in another.
     """
 
     id: str
@@ -128,6 +138,8 @@ class Task:
     artifacts: tuple[TaskArtifact, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     labels: Labels = Labels.NONE
+    form: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    given: Given | None = field(default=None, repr=False, compare=False)
     version: int = 1
     created_at: int = 0
     changed_at: int = 0
@@ -143,6 +155,8 @@ class Task:
             artifacts=(*self.artifacts, *to.artifacts),
             metadata={**self.metadata, **to.metadata} if to.metadata else self.metadata,
             labels=self.labels | to.labels,
+            form=to.form,
+            given=to.given,
             version=self.version + 1,
             changed_at=at,
         )
@@ -152,7 +166,8 @@ class Task:
 class Moved:
     """A change of state, with all that comes with it: `said` goes to the history.
 
-    `metadata` is what is told of the task from now on, beside what its caller told.
+    `metadata` is what is told of the task from now on, beside what its caller told. `form` is what
+    it waits for from now on, and `given` what it waited for until now.
     """
 
     state: TaskState
@@ -161,6 +176,8 @@ class Moved:
     artifacts: tuple[TaskArtifact, ...] = ()
     labels: Labels = Labels.NONE
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    form: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    given: Given | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,8 +97,10 @@ class Database:
 
         return await self._in_thread(partial(query, self.path, sql, limit=limit), None)
 
-    def on(self, topic: str, hear: Hear) -> None:
+    def on(self, topic: str, hear: Hear) -> bool:
         """Nobody tells: other processes on this file are seen by looking."""
+        del topic, hear
+        return False
 
     async def _in_thread(self, work: Callable[[], T], turns: CapacityLimiter | None) -> T:
         if turns is None:

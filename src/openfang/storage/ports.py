@@ -59,11 +59,12 @@ class Storage(Reader, Protocol):
         """Run queries of the operator's own: on the log alone, read-only, bounded."""
         ...
 
-    def on(self, topic: str, hear: Hear) -> None:
+    def on(self, topic: str, hear: Hear) -> bool:
         """Hear, on the event loop, what any node tells by the notices of its units.
 
-        Where only one node can be there is nobody to hear. Whoever holds a copy of something looks
-        after this, not before; a notice may be lost, so it is looked at now and then all the same.
+        False: here nobody tells, since there can be only one node. Whoever holds a copy of
+        something reads it after this, not before; a notice may be lost, so it is looked at now and
+        then all the same.
         """
         ...
 

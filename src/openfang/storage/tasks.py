@@ -12,6 +12,7 @@ from openfang.core.errors import Rejected
 from openfang.core.labels import Labels
 from openfang.core.tasks import (
     MOST_TASKS,
+    Given,
     Role,
     Task,
     TaskArtifact,
@@ -97,6 +98,11 @@ class TaskStore:
             "SELECT id, process FROM tasks WHERE final = 0 ORDER BY seq"
         )
         return [(task, process) for task, process in rows]
+
+    async def held_by(self, process: str) -> dict[str, int]:
+        """Name those that have not ended and are in this process, each with its version."""
+        sql = "SELECT id, version FROM tasks WHERE final = 0 AND process = ?"
+        return dict(await self.database.read(sql, (process,)))
 
     async def stuck(self, before: int) -> list[str]:
         """Name those that have not ended, and did not change since then."""
@@ -283,6 +289,10 @@ def written(task: Task) -> str:
         body["artifacts"] = [_artifact_body(one) for one in task.artifacts]
     if task.metadata:
         body["metadata"] = dict(task.metadata)
+    if task.form:
+        body["form"] = dict(task.form)
+    if task.given is not None:
+        body["given"] = {"content": dict(task.given.content), "labels": int(task.given.labels)}
     try:
         return orjson.dumps(body).decode()
     except TypeError:
@@ -336,7 +346,7 @@ def _artifact_body(artifact: TaskArtifact) -> dict[str, Any]:
 
 def _task(row: tuple[Any, ...]) -> Task:
     body = orjson.loads(row[8])
-    status = body.get("status")
+    status, given = body.get("status"), body.get("given")
     return Task(
         id=row[0],
         agent=row[1],
@@ -350,6 +360,8 @@ def _task(row: tuple[Any, ...]) -> Task:
         history=tuple(_message(one) for one in body["history"]),
         artifacts=tuple(_artifact(one) for one in body.get("artifacts", ())),
         metadata=body.get("metadata", {}),
+        form=body.get("form", {}),
+        given=None if given is None else Given(given["content"], Labels(given["labels"])),
         created_at=row[9],
         changed_at=row[10],
     )

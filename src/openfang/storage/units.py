@@ -49,5 +49,7 @@ class Written(NamedTuple):
     hash: bytes
 
 
+TIMERS: Final = Notice("timers")
+"""Something is to be done, maybe sooner than all that was known."""
 GENESIS: Final = Head(0, bytes(32))
 NOWHERE: Final = Written(range(0), b"")

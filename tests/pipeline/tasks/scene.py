@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
     from openfang.core.tasks import Seen, Task
     from openfang.pipeline.tasks.service import Work
+    from openfang.storage.units import Notice
 
 ME = "key:me"
 
@@ -91,9 +92,11 @@ async def scene(
     try:
         broker = Broker(writer=writer, process=process, redact=lambda text: text)
 
-        async def append(records: Sequence[Record], statements: Statements) -> object:
+        async def append(
+            records: Sequence[Record], statements: Statements, notices: tuple[Notice, ...] = ()
+        ) -> object:
             await checkpoint()
-            numbers = await broker.append(records, statements)
+            numbers = await broker.append(records, statements, notices)
             await written()
             return numbers
 

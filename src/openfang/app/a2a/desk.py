@@ -100,7 +100,7 @@ class Desk:
 
     async def _check_approval(self, task_id: str, sent: Sent) -> None:
         """Refuse an answer to the question of a call by who may not give it; the task waits on."""
-        form = self.parts.tasks.asked(task_id)
+        form = await self.parts.tasks.asked(task_id)
         question = asked_in(form)
         if question:
             approve = read_answer(content_of(form, sent.message), question)

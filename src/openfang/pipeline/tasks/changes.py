@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from openfang.core.events import TASK_CHANGED, Record
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
 from openfang.storage import tasks
+from openfang.storage.units import TIMERS, Notice
 
 if TYPE_CHECKING:
     from openfang.storage.processes import Process
     from openfang.storage.tasks import Statement
 
 Append: TypeAlias = Callable[
-    [Sequence[Record], tuple[tuple[str, Sequence[Any]], ...]], Awaitable[object]
+    [Sequence[Record], tuple[tuple[str, Sequence[Any]], ...], tuple[Notice, ...]],
+    Awaitable[object],
 ]
 Outbox: TypeAlias = Callable[[Task, TaskUpdate], Sequence[tuple[str, Sequence[Any]]]]
 
+TASKS: Final = "tasks"
+"""Under this topic nodes tell each other of tasks."""
 _LONGEST_REASON: Final = 500
 _BAD: Final = frozenset({TaskState.FAILED, TaskState.REJECTED})
 
@@ -48,7 +52,7 @@ class Changes:
             *beside,
             *told,
         )
-        await self.append([_record(task, TaskState.SUBMITTED)], statements)
+        await self.append([_record(task, TaskState.SUBMITTED)], statements, _soon(told))
         self.process.known = True
         if told:
             self.committed()
@@ -67,7 +71,8 @@ class Changes:
             taken = (*self._known(), tasks.take_over(after.id, taken_from, self.process.id))
         told = self.outbox(after, update)
         statements = (*taken, *tasks.move(before, after), *beside, *told)
-        await self.append([_record(after, before.state)], statements)
+        notices = (changed(after), *_soon(told))
+        await self.append([_record(after, before.state)], statements, notices)
         self.process.known = self.process.known or bool(taken)
         if told:
             self.committed()
@@ -75,6 +80,16 @@ class Changes:
     def _known(self) -> tuple[Statement, ...]:
         """A task whose process nobody knows would be taken for one whose process is gone."""
         return () if self.process.known else (self.process.begin(self.low_water()),)
+
+
+def changed(task: Task) -> Notice:
+    """Tell other nodes which task is another by now, and how new that is."""
+    return Notice(TASKS, f"{task.id} {task.version}")
+
+
+def _soon(told: Sequence[Statement]) -> tuple[Notice, ...]:
+    """Whoever is to be told of a change is told by any node."""
+    return (TIMERS,) if told else ()
 
 
 def _record(task: Task, before: TaskState) -> Record:
@@ -107,6 +122,8 @@ def difference(before: Task, after: Task) -> Moved:
         said=said,
         artifacts=after.artifacts[len(before.artifacts) :],
         labels=after.labels,
+        form=after.form,
+        given=after.given,
         metadata={
             name: value
             for name, value in after.metadata.items()

@@ -102,6 +102,8 @@ class Ledger:
             room.speech.flush()
         if room.task is not None:
             room.task = update.task
+        if room.question is not None and update.task.given is not None:
+            room.question.give(update.task.given)
         if update.task.state.final:
             self.space.ended(update.task.caller)
         room.tell(update)
@@ -110,12 +112,18 @@ class Ledger:
         """See what another process has made of one that is worked on here."""
         with self.rooms.of(task_id) as room:
             async with room.lock:
-                try:
-                    if room.task is not None:
-                        await self._caught_up(room, room.task)
-                except NotFound:  # it made way for others after its end
-                    if room.scope is not None:
-                        room.scope.cancel()
+                if room.task is None or await self._is_ours(room, room.task):
+                    return
+                if room.scope is not None:
+                    room.scope.cancel()
+
+    async def _is_ours(self, room: Room, before: Task) -> bool:
+        """Whether it is still to be worked on here, as it is by now; not if it was taken over."""
+        try:
+            await self._caught_up(room, before)
+        except NotFound:  # it made way for others after its end
+            return False
+        return await self.store.process(before.id) == self.changes.process.id
 
     async def insist(self, task_id: str, moved: Moved, *, taken_from: str = "") -> Task | None:
         """Change one as soon as that can be written, unless it has ended or is somebody else's."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 
 from openfang.core.errors import SourceFailed
-from openfang.core.labels import Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator
 
     from openfang.core.errors import OpenFangError
-    from openfang.core.tasks import Task, TaskUpdate
+    from openfang.core.tasks import Given, Task, TaskUpdate
     from openfang.pipeline.tasks.telling import Speech
 
 MOST_WAITING: Final = 1000
@@ -26,12 +25,13 @@ MOST_WAITING: Final = 1000
 class Watcher:
     """Somebody who is told of all that happens to a task, and reads it when they can."""
 
-    __slots__ = ("_fault", "_news", "_waiting")
+    __slots__ = ("_fault", "_hinted", "_news", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: deque[TaskUpdate] = deque()
         self._news: anyio.Event | None = None
         self._fault: OpenFangError | None = None
+        self._hinted = True  # it may have changed elsewhere since it was read
 
     def tell(self, update: TaskUpdate) -> bool:
         """Let it wait for them; or say that they are too far behind."""
@@ -48,15 +48,23 @@ class Watcher:
         self._fault = fault
         self._wake()
 
+    def hint(self) -> None:
+        """Say that something may have happened elsewhere."""
+        self._hinted = True
+        self._wake()
+
     def _wake(self) -> None:
         if self._news is not None:
             self._news.set()
 
-    async def next(self) -> TaskUpdate:
-        """Wait for what happens next."""
+    async def news(self) -> TaskUpdate | None:
+        """Wait for what happens next; None: something may have happened elsewhere."""
         while not self._waiting:
             if self._fault is not None:
                 raise self._fault
+            if self._hinted:
+                self._hinted = False
+                return None
             self._news = anyio.Event()
             await self._news.wait()
         return self._waiting.popleft()
@@ -71,16 +79,14 @@ def _too_slow(task_id: str) -> SourceFailed:
 
 @dataclass(slots=True, eq=False)
 class Question:
-    """What a task waits for: the next message to it, as what the form is filled with."""
+    """What a task waits for here: the next message to it, as what a form is filled with."""
 
-    form: Mapping[str, Any]
-    content: Mapping[str, Any] | None = None
-    labels: Labels = Labels.NONE
+    given: Given | None = None
     answered: anyio.Event = field(default_factory=anyio.Event)
 
-    def give(self, content: Mapping[str, Any], labels: Labels) -> None:
+    def give(self, given: Given) -> None:
         """Give the answer to whoever asked, and what it carries."""
-        self.content, self.labels = content, labels
+        self.given = given
         self.answered.set()
 
 
@@ -129,6 +135,11 @@ class Room:
         for watcher in self._watchers:
             watcher.end(fault)
 
+    def hear(self) -> None:
+        """Tell everybody that another process may have changed it."""
+        for watcher in self._watchers:
+            watcher.hint()
+
     @contextmanager
     def watched(self) -> Generator[Watcher]:
         """Be told of all that happens from now on."""
@@ -152,6 +163,10 @@ class Rooms:
         if room is None:
             room = self._all[task_id] = Room(task_id, self._all.pop)
         return room
+
+    def find(self, task_id: str) -> Room | None:
+        """Find the one of a task that anybody here has to do with."""
+        return self._all.get(task_id)
 
     def task(self, task_id: str) -> Task | None:
         """Give a task that is being worked on here, as it is."""

@@ -15,8 +15,8 @@ from openfang.core.errors import Conflict, NotFound, SourceFailed
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
-from openfang.pipeline.tasks.answering import Answer
-from openfang.pipeline.tasks.changes import Changes
+from openfang.pipeline.tasks.answering import Answer, left
+from openfang.pipeline.tasks.changes import TASKS, Changes
 from openfang.pipeline.tasks.ledger import Ledger, alone
 from openfang.pipeline.tasks.outcomes import INTERRUPTED, ended, moved_by
 from openfang.pipeline.tasks.rooms import Rooms
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from openfang.core.tasks import Seen, Sent, TaskFilter, TaskMessage, TaskPage
     from openfang.pipeline.tasks.changes import Append, Outbox
     from openfang.pipeline.tasks.ledger import Beside
+    from openfang.storage.ports import Storage
     from openfang.storage.processes import Process
     from openfang.storage.tasks import Statement, TaskStore
 
@@ -95,8 +96,21 @@ class TaskService:
             space=self._space,
             now=self.now,
         )
-        self._working = Working(self._ledger)
+        self._working = Working(self._ledger, self.process)
         self._watching = Watching(self._ledger, self.process)
+
+    def listen(self, storage: Storage) -> None:
+        """Hear at once what other nodes make of tasks, where there are any."""
+        self._watching.tells = storage.on(TASKS, self._hear)
+
+    def _hear(self, subject: str) -> None:
+        """A task has changed, maybe here; or any may have."""
+        task_id, _, version = subject.partition(" ")
+        room = self._rooms.find(task_id)
+        for one in (room,) if room else () if task_id else self._rooms:
+            one.hear()
+            if one.task is not None and (not task_id or int(version) > one.task.version):
+                self._working.wake()
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Own the works. When this is cancelled they are interrupted, and nobody waits for them."""
@@ -174,15 +188,19 @@ class TaskService:
 
     async def find(self, task_id: str, caller: str | None = None) -> Task | None:
         """Find one: of this caller, or anybody's."""
-        found = self._rooms.task(task_id) or await self.store.get(task_id)
+        found = self._here(task_id) or await self.store.get(task_id)
         return found if found is None or caller in {None, found.caller} else None
 
     async def head(self, task_id: str) -> TaskHead | None:
         """Tell whose one is, without all that it holds."""
-        task = self._rooms.task(task_id)
+        task = self._here(task_id)
         if task is not None:
             return TaskHead(task.agent, task.caller, task.state)
         return await self.store.head(task_id)
+
+    def _here(self, task_id: str) -> Task | None:
+        """Give one that is worked on here, where no other node may have changed it just now."""
+        return None if self._watching.tells else self._rooms.task(task_id)
 
     async def page(self, caller: str | None, wanted: TaskFilter) -> TaskPage:
         """List those of this caller, or everybody's."""
@@ -204,25 +222,26 @@ class TaskService:
         `labels` are what the message carries. `beside` gives what goes into the unit of the answer,
         and hears of it if that is refused.
         """
-        given, said = beside or nullcontext(alone), (message, labels)
-        return await self._working.to_its_end(partial(self._answered, task_id, said, given))
+        given, answer = beside or nullcontext(alone), Answer(message, labels)
+        return await self._working.to_its_end(partial(self._answered, task_id, answer, given))
 
     async def _answered(
-        self,
-        task_id: str,
-        said: tuple[TaskMessage, Labels],
-        beside: AbstractContextManager[Beside],
+        self, task_id: str, answer: Answer, beside: AbstractContextManager[Beside]
     ) -> Task:
         with self._rooms.of(task_id) as room, beside as statements:
-            answer = Answer(room, *said)
-            task = await self._ledger.move(task_id, answer.decide, beside=statements)
-            answer.give()
-            return task
+            if room.question is None and await self._is_left(task_id):
+                raise left(task_id)
+            return await self._ledger.move(task_id, answer.decide, beside=statements)
 
-    def asked(self, task_id: str) -> Mapping[str, Any]:
-        """Give the form that a task waits for to be filled in, if it waits for one here."""
-        with self._rooms.of(task_id) as room:
-            return room.question.form if room.question else {}
+    async def _is_left(self, task_id: str) -> bool:
+        """Whether a task waits in a process that is gone, so that no answer would reach it."""
+        head = await self.store.head(task_id)
+        return head is not None and head.state.waiting and await self._watching.is_left(task_id)
+
+    async def asked(self, task_id: str) -> Mapping[str, Any]:
+        """Give the form that a task waits for to be filled in, in whichever process it waits."""
+        task = await self.find(task_id)
+        return task.form if task else {}
 
     async def cancel(self, task_id: str) -> Task:
         """End one, then the work on it: what that still brings changes nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,28 +23,32 @@ if TYPE_CHECKING:
     from openfang.storage.processes import Process
 
 _LOOK_SECONDS: Final = 0.25
-_LOOKS_AT_FIRST: Final = 40
+_LOOK_SECONDS_IF_TOLD: Final = 1.0
+_SECONDS_TO_TAKE_OVER: Final = 10.0
 
 
 @dataclass(slots=True)
 class Watching:
-    """Tells tasks. Those of another process are looked at now and then.
+    """Tells tasks. Those of another process are looked at now and then, and whenever that `tells`.
 
     `recovered` is whether what processes that are gone had left has been seen to: a node that
-    starts has a moment for that.
+    starts has a moment for that, and so have other nodes when one is gone.
     """
 
     ledger: Ledger
     process: Process
+    tells: bool = field(init=False, default=False)
     recovered: bool = field(init=False, default=False)
 
     async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell one from now on; who comes late hears all that was said so far at once."""
         with self.ledger.rooms.of(task_id) as room:
-            stored = None if room.task else await self.ledger.stored(task_id)
+            # Who has changed it at another node sees that here, even before we were told.
+            known = room.task is not None and not self.tells
+            stored = None if known else await self.ledger.stored(task_id)
             # From here to what was said so far without a pause: nothing is heard twice.
             with room.watched() as watcher:
-                task = room.task or stored or await self.ledger.stored(task_id)
+                task = _newest(room.task, stored) or await self.ledger.stored(task_id)
                 so_far = self._so_far(room, task)
                 yield task
                 if so_far is not None:
@@ -64,20 +69,32 @@ class Watching:
         return TaskUpdate(task=task, what=spoken, at=self.ledger.now())
 
     async def _next(self, room: Room, watcher: Watcher, task: Task) -> TaskUpdate:
-        looks = 0
-        while room.task is None:
-            with anyio.move_on_after(_LOOK_SECONDS):
-                return await watcher.next()
-            update = await self._look(task)
-            if update is not None:
-                return update
-            looks = looks + 1 if await self._is_left(task.id) else 0
-            if looks > (0 if self.recovered else _LOOKS_AT_FIRST):
+        left: float | None = None
+        while (update := await self._heard(room, watcher)) is None:
+            if room.task is not None:
+                continue
+            if (update := await self._look(task)) is not None:
+                break
+            if not await self.is_left(task.id):
+                left = None
+            elif self._for_too_long(left := left or time.monotonic()):
                 raise SourceFailed(
                     f"Nobody is at work on the task {task.id}: the process that was is gone.",
                     way_out="openfang start: the node goes on with what was left",
                 )
-        return await watcher.next()
+        return update
+
+    async def _heard(self, room: Room, watcher: Watcher) -> TaskUpdate | None:
+        """Wait for what happens here; None: it is time to look whether it happened elsewhere."""
+        if room.task is not None:
+            return await watcher.news()
+        with anyio.move_on_after(_LOOK_SECONDS_IF_TOLD if self.tells else _LOOK_SECONDS):
+            return await watcher.news()
+        return None
+
+    def _for_too_long(self, since: float) -> bool:
+        seconds = _LOOK_SECONDS if self.recovered and not self.tells else _SECONDS_TO_TAKE_OVER
+        return time.monotonic() - since >= seconds
 
     async def _look(self, task: Task) -> TaskUpdate | None:
         """See what another process has made of it."""
@@ -87,9 +104,13 @@ class Watching:
         moved, at = difference(task, found), found.changed_at
         return TaskUpdate(task=found, what=moved, at=at, n=found.version)
 
-    async def _is_left(self, task_id: str) -> bool:
+    async def is_left(self, task_id: str) -> bool:
         """Whether nobody goes on with it: not who did, and here it is not being worked on."""
         process = await self.ledger.store.process(task_id)
         if process == self.process.id:
             return True
         return bool(await to_thread.run_sync(gone, self.process.folder, (process,)))
+
+
+def _newest(*found: Task | None) -> Task | None:
+    return max((one for one in found if one), key=lambda one: one.version, default=None)

@@ -17,7 +17,7 @@ from openfang.core.clients import Client, client_key
 from openfang.core.errors import Conflict, HomeError, OpenFangError, Rejected
 from openfang.core.progress import Listener
 from openfang.core.results import Result
-from openfang.core.tasks import Moved, Spoken, TaskState, TaskUpdate
+from openfang.core.tasks import Given, Moved, Spoken, TaskState, TaskUpdate
 from openfang.pipeline.tasks.client import TaskClient
 from openfang.pipeline.tasks.forms import question_of
 from openfang.pipeline.tasks.ledger import shielded
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.tasks.client import Filled
     from openfang.pipeline.tasks.ledger import Ledger
     from openfang.pipeline.tasks.rooms import Room
+    from openfang.storage.processes import Process
 
 Work: TypeAlias = Callable[[Client, Listener], Awaitable[Result]]
 T = TypeVar("T")
@@ -45,7 +46,9 @@ class Working:
     """The works of this process, in the task group that it is given while the node serves."""
 
     ledger: Ledger
+    process: Process
     group: TaskGroup | None = field(init=False, default=None)
+    _woken: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def check(self) -> None:
         """Refuse what could not be worked on."""
@@ -58,20 +61,29 @@ class Working:
             )
 
     async def look_about(self, pause: float) -> None:
-        """End works whose tasks another process has ended: now and then, while there are any."""
+        """See what others made of tasks that are worked on here: now and then, or when told."""
         while True:
-            await anyio.sleep(pause)
+            with anyio.move_on_after(pause):
+                await self._woken.wait()
+            self._woken = anyio.Event()
             here = {
-                room.id for room in self.ledger.rooms if room.task and not room.task.state.final
+                room.id: room.task.version
+                for room in self.ledger.rooms
+                if room.task and not room.task.state.final
             }
             if here:
                 await self._look_at(here)
 
-    async def _look_at(self, here: set[str]) -> None:
+    def wake(self) -> None:
+        """Look now."""
+        self._woken.set()
+
+    async def _look_at(self, here: Mapping[str, int]) -> None:
         try:
-            unfinished = {task for task, _ in await self.ledger.store.unfinished()}
-            for task_id in here - unfinished:
-                await self.ledger.look(task_id)
+            held = await self.ledger.store.held_by(self.process.id)
+            for task_id, version in here.items():
+                if held.get(task_id) != version:
+                    await self.ledger.look(task_id)
         except HomeError as error:  # they are looked at again
             _log.warning("What another process made of tasks cannot be seen: %s", error.message)
 
@@ -118,12 +130,13 @@ class Working:
                 await self.ledger.insist(task.id, moved)
         finally:
             room.task = room.scope = room.speech = None
+            room.hear()  # if it has not ended, another process goes on with it
             room.leave()
 
     async def _put(self, room: Room, task_id: str, form: Mapping[str, Any]) -> Filled:
         """Let the task wait for its caller, and then give what they say, and what that carries."""
-        question = room.question = Question(form)
-        asked = Moved(state=TaskState.INPUT_REQUIRED, status=question_of(form))
+        question = room.question = Question()
+        asked = Moved(state=TaskState.INPUT_REQUIRED, status=question_of(form), form=form)
         try:
             await self.ledger.move(task_id, lambda _: asked)
             await question.answered.wait()
@@ -132,11 +145,12 @@ class Working:
             raise
         finally:
             room.question = None
-        return question.content or {}, question.labels
+        given = question.given or Given({})
+        return given.content, given.labels
 
     async def _take_back(self, room: Room, task_id: str, question: Question) -> None:
         """Let the task wait no longer for what nobody asks: who asked had no more time for it."""
-        if room.scope is None or room.scope.cancel_called or question.content is not None:
+        if room.scope is None or room.scope.cancel_called or question.given is not None:
             return
         with suppress(OpenFangError):  # it went on meanwhile, or its end will be written later
             await self.ledger.move(task_id, _back_at_work)

@@ -71,9 +71,10 @@ class PostgresStorage:
         async with self.pool.connection() as connection:
             return await query(connection, sql, limit)
 
-    def on(self, topic: str, hear: Hear) -> None:
+    def on(self, topic: str, hear: Hear) -> bool:
         """Hear what any node tells: on one connection for all, from the first on."""
         self._ear.on(topic, hear)
+        return True
 
     async def aclose(self) -> None:
         """Give the connections back."""
