@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from anyio import to_thread
 
 from openfang.agents.history import closed, trimmed
 from openfang.agents.ports import NO_REST, NOWHERE, Busy, Conversation
@@ -23,7 +22,6 @@ from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.approvals import ApprovalStore
 from openfang.storage.ledger import LedgerStore
-from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore
 from openfang.storage.units import Unit
 
@@ -113,7 +111,7 @@ class StoredSessions:
             others = await self._others_in(session)
             if await self._store.get(session) is None or not others:
                 raise
-            dead = await to_thread.run_sync(gone, self.process.folder, others)
+            dead = await self.process.roll.gone(others)
             if not others <= dead:
                 raise Busy from None
             await self._write(*self._known(), *agent_runs.begin(beginning, dead), *said)
@@ -160,7 +158,7 @@ class StoredSessions:
         """
         runs = await AgentRunStore(self.database).under_way()
         processes = {run.process for run in runs} - {self.process.id}
-        dead = await to_thread.run_sync(gone, self.process.folder, processes)
+        dead = await self.process.roll.gone(processes)
         found = [await self._taken(run) for run in runs if run.process in dead]
         return [one for one in found if one is not None]
 

@@ -131,8 +131,17 @@ class AgentSource:
     def end(self) -> None:
         """Take nothing more, and stop what is under way."""
         self.gone = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop what is under way."""
         for scope in self._runs:
             scope.cancel()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._runs)
 
     async def execute(self, admitted: Admitted) -> Result:
         """Hold a turn of the conversation, unless the agent is ended meanwhile."""

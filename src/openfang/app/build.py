@@ -117,7 +117,7 @@ def _ground(home: Home, config: Config, opened: tuple[Storage, Writes], clock: C
     redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])
     broker = Broker(
         writer=writer,
-        process=Process(home.processes),
+        process=_process(home, database, writer.node),
         redact=lambda text: redactor.json_text(text).text,
     )
     return _Ground(
@@ -131,6 +131,15 @@ def _ground(home: Home, config: Config, opened: tuple[Storage, Writes], clock: C
         writer=writer,
         broker=broker,
     )
+
+
+def _process(home: Home, database: Storage, node: str) -> Process:
+    process = Process(home.processes, node)
+    if database.dialect != "sqlite":
+        from openfang.storage.postgres.roll import Beats  # noqa: PLC0415 - start-up time
+
+        process.roll = Beats(database, process)
+    return process
 
 
 async def _build(ground: _Ground) -> Parts:

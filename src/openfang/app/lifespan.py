@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import gc
 import logging
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import orjson
 from anyio import to_thread
 
 from openfang.app.a2a.peers import Peers
 from openfang.app.agents.later import Later
 from openfang.app.anchor import Anchors
 from openfang.app.build import build
+from openfang.app.endings import end_interrupted
 from openfang.app.extensions.house import Extensions
 from openfang.app.installs.house import Installs
 from openfang.app.servers.running import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
-from openfang.core.events import TOOL_INVOCATION_END, Record
-from openfang.core.results import Outcome
 from openfang.storage.agent_runs import AgentRunStore, drop_left
-from openfang.storage.log import open_calls
-from openfang.storage.processes import Vanished, ended, vanished
 from openfang.storage.state import (
     DAY_NS,
     RUNS_KEPT_NS,
@@ -39,6 +35,7 @@ from openfang.storage.state import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
+    from openfang.app.cluster.members import Members
     from openfang.app.home.paths import Home
     from openfang.app.parts import Parts
     from openfang.audit.chain import Checkpoint
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from openfang.storage.units import Head
 
 _log = logging.getLogger("openfang.audit")
-_INTERRUPTED = "the process ended before the call did"
 _BETWEEN_TRIES = 1.0
 
 
@@ -66,12 +62,14 @@ async def open_app(
         parts.peers = Peers(parts, environ)
         parts.extensions = Extensions(parts, environ)
         parts.installs = Installs(parts)
+        parts.members = _members_of(parts)
         anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
             added = (parts.extensions.run, parts.installs.run)
-            async with beside(anchors.run, *watches, *running, *added):
+            beats = (parts.members.run,) if parts.members else ()
+            async with beside(anchors.run, *watches, *running, *added, *beats):
                 try:
                     yield parts
                 finally:
@@ -80,12 +78,22 @@ async def open_app(
             with anyio.CancelScope(shield=True):
                 with suppress(AuditUnavailable):
                     await parts.broker.settle()
+                if parts.members is not None:
+                    await parts.members.leave()
                 await seal.close()
                 await anchors.close()
                 await parts.sinks.close()
     finally:
         with anyio.CancelScope(shield=True):
             await parts.aclose()
+
+
+def _members_of(parts: Parts) -> Members | None:
+    if parts.database.dialect == "sqlite":
+        return None
+    from openfang.app.cluster.members import open_members  # noqa: PLC0415 - start-up time
+
+    return open_members(parts)
 
 
 @asynccontextmanager
@@ -104,36 +112,6 @@ async def beside(*watches: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
             raise
     if failure is not None:
         raise failure
-
-
-async def end_interrupted(parts: Parts) -> int:
-    """Give every call of a vanished process its ending."""
-    count = 0
-    process = parts.broker.process
-    async with aclosing(vanished(parts.database, process.folder, me=process.id)) as others:
-        async for gone in others:
-            count += await _end_calls_of(parts, gone)
-    return count
-
-
-async def _end_calls_of(parts: Parts, gone: Vanished) -> int:
-    endings = [
-        _interrupted(call_id, task_id, context)
-        for call_id, task_id, context in await open_calls(parts.database, gone.id, gone.low_water)
-    ]
-    await parts.broker.append(endings, (ended(gone.id),))
-    return len(endings)
-
-
-def _interrupted(call_id: str, task_id: str, context: str) -> Record:
-    return Record(
-        event=TOOL_INVOCATION_END,
-        level="error",
-        call_id=call_id,
-        task_id=task_id,
-        payload={"outcome": Outcome.INTERRUPTED.value, "reason": _INTERRUPTED},
-        context=orjson.loads(context),
-    )
 
 
 def _sign(parts: Parts, head: Head, now: int) -> Checkpoint:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openfang.app.agents.later import Later
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
+    from openfang.app.cluster.members import Members
     from openfang.app.confine import Confiner
     from openfang.app.extensions.house import Extensions
     from openfang.app.home.paths import Home
@@ -100,6 +101,7 @@ class Parts:
     ending: bool = False
     changing: Lock = field(default_factory=Lock)  # one change of the configuration at a time
     news: News = field(default_factory=News)
+    members: Members | None = None  # where several nodes may share a database
     servers: Servers | None = None
     agents: Later | None = None
     peers: Peers | None = None
@@ -153,8 +155,15 @@ class Parts:
         self.sources.pop((kind, name), None)
         self.registry.replace_source(f"{kind.value}:{name}", ())
 
+    @property
+    def hands_on(self) -> bool:
+        """Whether another process goes on with what is under way here."""
+        return self.ending or (self.members is not None and self.members.cut)
+
     async def aclose(self) -> None:
         """Give everything back."""
+        if self.members is not None:
+            await self.members.beating.aclose()
         await self.writer.aclose()
         self.broker.process.release()
         await self.database.aclose()

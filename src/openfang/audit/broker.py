@@ -87,13 +87,19 @@ class Broker:
                 await self._pay()
             written = await self._commit(unit, alone=self._alone())
         except AuditUnavailable:
-            del self._open[call_id]
+            self._open.pop(call_id, None)
             raise
         process.known = True
         return written.numbers[-1]
 
     async def finished(self, call_id: str, line: Line, statements: Statements = ()) -> Head:
         """Record that a call ended, and say where; an ending that cannot be written now is owed."""
+        if call_id not in self._open:
+            raise Unrecorded(
+                "The call ran, but this node was taken for dead meanwhile: another one recorded it "
+                "as interrupted.",
+                way_out="look whether it did what it was to do before you make it again",
+            )
         unit = Unit((line,), statements)
         try:
             if self._owed:
@@ -133,6 +139,20 @@ class Broker:
     def low_water(self) -> int:
         """The oldest record whose call may still be open."""
         return min(self._open.values(), default=self.writer.head.seq + 1)
+
+    def hand_over(self) -> None:
+        """Leave the endings of all calls under way to who wrote them in our place."""
+        self._open.clear()
+        self._owed.clear()
+
+    @property
+    def open(self) -> frozenset[str]:
+        """The calls that have begun and not ended."""
+        return frozenset(self._open)
+
+    def have_ended(self, calls: frozenset[str]) -> bool:
+        """Whether each of these calls has its ending on record."""
+        return not self._owed and calls.isdisjoint(self._open)
 
     async def settle(self) -> None:
         """Wait for what is queued, and write what is owed."""

@@ -81,6 +81,11 @@ class AgentRunStore:
         rows = await self.database.read(sql, (task,))
         return (rows[0][0], rows[0][1], Ending(rows[0][2])) if rows else None
 
+    async def at_work_on(self, task: str) -> set[str]:
+        """Name the processes that have a run without an ending for a task."""
+        sql = "SELECT process FROM agent_runs WHERE task = ? AND task <> '' AND state = 'running'"
+        return {row[0] for row in await self.database.read(sql, (task,))}
+
     async def any_for(self, task: str) -> bool:
         """Whether a run has worked on a task."""
         sql = "SELECT 1 FROM agent_runs WHERE task = ? AND task <> '' LIMIT 1"

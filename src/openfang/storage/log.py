@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from openfang.core.log import Search
     from openfang.storage.ports import Reader
+    from openfang.storage.processes import Vanished
 
 _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, hash"
 _QUERY_BYTES = 20_000_000
@@ -135,17 +136,20 @@ def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
     return conditions, parameters
 
 
-async def open_calls(reader: Reader, process: str, low_water: int) -> list[tuple[str, str, str]]:
-    """Find calls that a process started and nobody ended: call id, task id, context."""
+async def open_calls(reader: Reader, left: Vanished) -> list[tuple[str, str, str]]:
+    """Find calls that a process started and did not end: call id, task id, context.
+
+    They stand in the chain of its node, and so do the endings that it wrote.
+    """
     sql = """
         SELECT call_id, task_id, context FROM audit AS started
-        WHERE seq >= ? AND event = ? AND json_extract(context, '$.process') = ?
+        WHERE node = ? AND seq >= ? AND event = ? AND json_extract(context, '$.process') = ?
           AND NOT EXISTS (
             SELECT 1 FROM audit AS ended
             WHERE ended.seq > started.seq AND ended.node = started.node
               AND ended.event = ? AND ended.call_id = started.call_id)
     """
-    started = (low_water, TOOL_INVOCATION_START, process, TOOL_INVOCATION_END)
+    started = (left.node, left.low_water, TOOL_INVOCATION_START, left.id, TOOL_INVOCATION_END)
     return await reader.read(sql, started)  # type: ignore[return-value]
 
 

@@ -1,4 +1,8 @@
-"""Who makes calls on this home. A process that vanished is known by the lock it no longer holds."""
+"""Who makes calls on this home, and who of them is gone.
+
+A process of a file is known by the lock that it no longer holds. Where several machines share a
+database nobody sees another one's locks: there it is known by its beats (`postgres/roll.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,48 +10,101 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anyio import to_thread
 
 from openfang.core.ids import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
     from pathlib import Path
 
     from openfang.storage.ports import Reader
+
+Statement = tuple[str, "Sequence[Any]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vanished:
+    """A process that ended without saying so. `heir` sees to what it left, if one does already."""
+
+    id: str
+    low_water: int
+    node: str = ""
+    beat_at: int = 0
+    heir: str = ""
+
+
+class Roll(Protocol):
+    """Says who is gone."""
+
+    async def gone(self, processes: Collection[str]) -> frozenset[str]:
+        """Name those of these processes that will do nothing any more."""
+        ...
+
+    def vanished(self, reader: Reader, *, me: str) -> AsyncGenerator[Vanished]:
+        """Yield each process of this home that left calls without an ending."""
+        ...
+
+    def closing(self, gone: Vanished, low_water: int) -> tuple[Statement, ...]:
+        """Return what goes into the unit of its calls' endings; if others were faster it fails.
+
+        `low_water` is our own.
+        """
+        ...
+
+    def end(self, process: str) -> Statement:
+        """Return the statement that says: everything of a process ended as it should."""
+        ...
 
 
 @dataclass(slots=True)
 class Process:
     """This process, as the home knows it: a row, and a file it keeps locked while it lives.
 
-    `known` is for whoever commits the row to set: until then every start brings it along.
+    `known` is for whoever commits the row to set: until then every start brings it along. `former`
+    are those that it was before: what they had under way was stopped.
     """
 
     folder: Path
+    node: str = ""
     id: str = field(default_factory=lambda: new_id("process"))
     known: bool = field(init=False, default=False)
+    former: set[str] = field(init=False, default_factory=set[str])
+    roll: Roll = field(init=False)
     _lock: int = field(init=False, default=-1)
 
-    def begin(self, low_water: int) -> tuple[str, Sequence[Any]]:
+    def __post_init__(self) -> None:
+        self.roll = Locks(self.folder)
+
+    def begin(self, low_water: int) -> Statement:
         """Take the lock, and return the statement that makes the process known."""
         if self._lock < 0:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self.folder / f"{self.id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         sql = (
-            "INSERT INTO processes (id, started_at, low_water) VALUES (?, ?, ?) "
+            "INSERT INTO processes (id, node, started_at, low_water) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING"
         )
-        return sql, (self.id, time.time_ns(), low_water)
+        return sql, (self.id, self.node, time.time_ns(), low_water)
 
-    def progress(self, low_water: int) -> tuple[str, Sequence[Any]]:
+    def progress(self, low_water: int) -> Statement:
         """Return the statement that says: no call before this record is still open."""
         return "UPDATE processes SET low_water = ? WHERE id = ?", (low_water, self.id)
 
-    def end(self) -> tuple[str, Sequence[Any]]:
+    def end(self) -> Statement:
         """Return the statement that says: everything ended as it should."""
-        return ended(self.id)
+        return self.roll.end(self.id)
+
+    def renew(self) -> str:
+        """Be another process from now on; return which one this was."""
+        before = self.id
+        self.release()
+        self.former.add(before)
+        self.id, self.known = new_id("process"), False
+        return before
 
     def release(self) -> None:
         """Give the lock up; nobody will look for our calls any more."""
@@ -57,36 +114,64 @@ class Process:
             self._lock = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Vanished:
-    """A process that ended without saying so, while we hold its lock."""
-
-    id: str
-    low_water: int
-
-
-def ended(process: str) -> tuple[str, Sequence[Any]]:
+def ended(process: str) -> Statement:
     """Return the statement that closes a process's row."""
     return "UPDATE processes SET ended_at = ? WHERE id = ?", (time.time_ns(), process)
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """Knows the processes of one folder by the locks that they hold."""
+
+    folder: Path
+
+    async def gone(self, processes: Collection[str]) -> frozenset[str]:
+        """Name those that hold their lock no longer."""
+        return await to_thread.run_sync(gone, self.folder, processes)
+
+    async def vanished(self, reader: Reader, *, me: str) -> AsyncGenerator[Vanished]:
+        """Yield each that is gone, holding its lock meanwhile so that one of us cleans up."""
+        sql = "SELECT id, low_water, node FROM processes WHERE ended_at IS NULL AND id <> ?"
+        for process, low_water, node in await reader.read(sql, (me,)):
+            file = self.folder / f"{process}.lock"
+            lock = taken(file)
+            if lock is None:
+                continue
+            try:
+                if await reader.read(f"{sql} AND id = ?", (me, process)):
+                    yield Vanished(id=process, low_water=low_water, node=node)
+                forget(file)
+            finally:
+                os.close(lock)
+
+    def closing(self, gone: Vanished, low_water: int) -> tuple[Statement, ...]:
+        """End it: we hold its lock."""
+        del low_water
+        return (ended(gone.id),)
+
+    def end(self, process: str) -> Statement:
+        """End it: who looks for its works looks for its lock."""
+        return ended(process)
 
 
 def living(folder: Path) -> Iterator[Path]:
     """Yield each lock that a living process holds: those of calls, and the daemon's."""
     for file in sorted(folder.glob("*.lock")):
-        if _held(file):
+        if held(file):
             yield file
 
 
-def gone(folder: Path, processes: Iterable[str]) -> frozenset[str]:
+def gone(folder: Path, processes: Collection[str]) -> frozenset[str]:
     """Name those of these processes that hold their lock no longer."""
-    return frozenset(process for process in processes if not _held(folder / f"{process}.lock"))
+    return frozenset(process for process in processes if not held(folder / f"{process}.lock"))
 
 
-def _held(file: Path) -> bool:
+def held(file: Path) -> bool | None:
+    """Whether a living process holds a lock; None where there is no such lock."""
     try:
         lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        return None
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -96,11 +181,12 @@ def _held(file: Path) -> bool:
     return False
 
 
-def _forget(file: Path) -> None:
+def forget(file: Path) -> None:
+    """Let nobody look at a lock any more."""
     file.unlink(missing_ok=True)
 
 
-def _taken(file: Path) -> int | None:
+def taken(file: Path) -> int | None:
     """Take the lock of a process, if that holds it no longer."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
@@ -110,19 +196,3 @@ def _taken(file: Path) -> int | None:
         os.close(lock)
         return None
     return lock
-
-
-async def vanished(reader: Reader, folder: Path, *, me: str) -> AsyncGenerator[Vanished]:
-    """Yield each process that is gone, holding its lock meanwhile so that one of us cleans up."""
-    sql = "SELECT id, low_water FROM processes WHERE ended_at IS NULL AND id <> ?"
-    for process, low_water in await reader.read(sql, (me,)):
-        file = folder / f"{process}.lock"
-        lock = _taken(file)
-        if lock is None:
-            continue
-        try:
-            if await reader.read(f"{sql} AND id = ?", (me, process)):
-                yield Vanished(process, low_water)
-            _forget(file)
-        finally:
-            os.close(lock)

@@ -43,6 +43,16 @@ class Later:
         self._resumes = self._resumes or resume
         self._wanted.set()
 
+    def interrupt(self) -> None:
+        """Stop all runs that are under way."""
+        if self.agents is not None:
+            self.agents.interrupt()
+
+    async def go_on(self) -> None:
+        """Go on with what was stopped, where that is what this process does."""
+        if self.agents is not None and self._resumes:
+            await self.agents.take_over()
+
     async def opened(self) -> Agents:
         """Open them, and wait until those of the home are there."""
         if self.agents is not None and self.agents.ready.is_set():

@@ -100,6 +100,11 @@ class Resuming:
             is_error=ending in {Ending.FAILED, Ending.REJECTED},
         )
 
+    async def is_elsewhere(self, task: str) -> bool:
+        """Whether another process that lives works on a task."""
+        at_work = await AgentRunStore(self.parts.database).at_work_on(task)
+        return bool(at_work - await self.parts.broker.process.roll.gone(at_work))
+
     def is_safe(self, wish: agents.Wish) -> bool:
         """Whether a call may be made again though it may have been made."""
         tool = self.parts.registry.find(wish.tool)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.agents")
 _LOOK_SECONDS = 0.5
+_STOP_SECONDS = 0.05
 _AGENT = f"{Kind.AGENT.value}:"
 Signature: TypeAlias = tuple[tuple[str, int, int], ...]
 
@@ -79,6 +80,8 @@ class Agents:
     ready: anyio.Event = field(default_factory=anyio.Event)
     resumes: anyio.Event = field(default_factory=anyio.Event)
     recovered: anyio.Event = field(default_factory=anyio.Event)
+    _taking_over: anyio.Lock = field(default_factory=anyio.Lock)
+    _group: TaskGroup | None = None
 
     def __post_init__(self) -> None:
         self.guests = Guests(parts=self.parts, describe=self._spec, written=self._with_manifest)
@@ -91,25 +94,43 @@ class Agents:
     async def run(self) -> None:
         """Look at the manifests now and then, and act on what changed."""
         async with anyio.create_task_group() as group:
+            self._group = group
             group.start_soon(self.programs.run)
             group.start_soon(self.minds.run)
-            group.start_soon(self._go_on, group)
+            group.start_soon(self._go_on)
             await self._watch()
 
-    async def _go_on(self, group: TaskGroup) -> None:
+    async def _go_on(self) -> None:
         """Go on with what a process of this home began and did not end; a command does not."""
         await self.resumes.wait()
-        await self.ready.wait()
-        found = await self.sessions.interrupted()
-        for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
-        await self._follow()
-        await self.parts.tasks.recover(
-            {**await never_begun(self.parts, self), **for_tasks}, self.resuming.ended
-        )
+        await self.take_over()
         self.recovered.set()
-        for one in found:
-            if not one.task:
-                group.start_soon(self.resuming.resume, one)
+
+    async def take_over(self) -> None:
+        """Go on with what processes that are gone began and did not end, or end it."""
+        await self.ready.wait()
+        async with self._taking_over:
+            found = await self.sessions.interrupted()
+            for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
+            await self._follow()
+            await self.parts.tasks.recover(
+                {**await never_begun(self.parts, self), **for_tasks},
+                self.resuming.ended,
+                self.resuming.is_elsewhere,
+            )
+            for one in found:
+                if not one.task and self._group is not None:
+                    self._group.start_soon(self.resuming.resume, one)
+
+    def interrupt(self) -> None:
+        """Stop all runs: nobody hears of this node, and another one may go on with them."""
+        for source in self.running.values():
+            source.interrupt()
+
+    async def stopped(self) -> None:
+        """Wait until no run is under way."""
+        while any(source.busy for source in self.running.values()):  # noqa: ASYNC110 - seldom
+            await anyio.sleep(_STOP_SECONDS)
 
     async def _follow(self) -> None:
         """Keep the schedules that manifests ask for; a command leaves them to the daemon."""
@@ -250,7 +271,7 @@ class Agents:
             client_known=partial(client_known, parts),
             blob=self._blob,
             operate=partial(operate, parts),
-            ending=lambda: parts.ending,
+            ending=lambda: parts.hands_on,
             hear=parts.pipeline.flow.trusted.hear_in,
             handles=KeptResults(parts),
             thought=parts.thought,

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
-from anyio import to_thread
 
 from openfang.app.auth.identify import require
 from openfang.core.calls import Role
@@ -21,7 +20,6 @@ from openfang.core.sessions import CURSOR, FORMATS, SessionPage, SessionTurn
 from openfang.core.transcript import heading, section
 from openfang.core.wire import session_body, turn_body
 from openfang.storage.agent_runs import AgentRunStore
-from openfang.storage.processes import gone
 from openfang.storage.sessions import SessionStore, delete
 
 if TYPE_CHECKING:
@@ -126,8 +124,7 @@ class Conversations:
     async def _gone(self, session: SessionSummary) -> frozenset[str]:
         """Name the processes that died while they were at it: nobody is hindered by those."""
         runs = await AgentRunStore(self.parts.database).under_way_in(session.id)
-        folder = self.parts.broker.process.folder
-        return await to_thread.run_sync(gone, folder, {run.process for run in runs})
+        return await self.parts.broker.process.roll.gone({run.process for run in runs})
 
     def _record(self, session: SessionSummary) -> Record:
         payload = {

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
+    from openfang.app.cluster.members import Members
     from openfang.app.daemon.server import Served
     from openfang.app.home.paths import Home
     from openfang.app.parts import Parts
@@ -87,15 +88,25 @@ async def run_daemon(
         with orders.obeyed(), ExitStack() as last:
             async with open_app(home, environ) as parts:
                 last.enter_context(_logging(parts, environ, wishes.log_file))
+                if parts.members is not None:
+                    await parts.members.join(_address(parts.config, *parts.config.listen))
                 await sign_head(parts)
                 raise_file_limit(parts.config.server.connections)
                 listener = await _bound(*parts.config.listen, any_port=wishes.any_port)
                 # Read while the socket is open: who is told to end meanwhile closes it at once.
                 daemon = this_daemon(*listener.address)
                 parts.address = daemon.url
+                if parts.members is not None:
+                    parts.members.moved(_address(parts.config, *listener.address))
                 warnings = _warnings(parts.config, *listener.address)
                 serving = _Serving(parts, listener, daemon, warnings, orders, wishes.told)
                 await serving.run(serve_app(parts, orders.stop, environ))
+
+
+def _address(config: Config, host: str, port: int) -> str:
+    """Where other nodes reach this one."""
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return config.cluster.address or f"http://{place}"
 
 
 def _require(home: Home) -> None:
@@ -141,6 +152,12 @@ def _warnings(config: Config, host: str, port: int) -> list[str]:
     if not config.auth.require_key:
         found.append("auth.require_key is false: every program of this machine may call")
     return found
+
+
+async def _leaving(members: Members, stop: anyio.Event) -> None:
+    """Let the other nodes know that this one ends, before it does."""
+    await stop.wait()
+    await members.stopping()
 
 
 def _limits(server: Server) -> ServerLimits:
@@ -231,6 +248,8 @@ class _Serving:
         reloading = partial(self.orders.reloading, served.reloader.try_again)
         lines = self._lines(served)
         watches = (reloading, partial(lines.run, stop), self.orders.manager.alive, *served.watches)
+        if self.parts.members is not None:
+            watches = (*watches, partial(_leaving, self.parts.members, stop))
         async with beside(partial(self._announce, answering, lines), *watches):
             crowd = Crowd(_limits(self.parts.config.server))
             served.telemetry.reads(http_connections=lambda: len(crowd.connections))

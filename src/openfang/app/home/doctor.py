@@ -30,7 +30,7 @@ from openfang.storage.health import (
     times_set_back,
     wal_bytes,
 )
-from openfang.storage.processes import vanished
+from openfang.storage.processes import Locks, Process
 from openfang.storage.upgrade import kept_copies
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from openfang.config.models import Config
+    from openfang.storage.processes import Roll
 
 __all__ = ["Check", "Health", "examine"]
 
@@ -227,8 +228,16 @@ def _anchored(database: Database, home: Home, config: Config, now: int) -> Check
     return warn("anchor", text, fix)
 
 
+def _roll(database: Database, home: Home) -> Roll:
+    if database.dialect == "sqlite":
+        return Locks(home.processes)
+    from openfang.storage.postgres.roll import Beats  # noqa: PLC0415 - start-up time
+
+    return Beats(database, Process(home.processes))
+
+
 async def _count(database: Database, home: Home) -> int:
-    async with aclosing(vanished(database, home.processes, me="")) as gone:
+    async with aclosing(_roll(database, home).vanished(database, me="")) as gone:
         return len([one async for one in gone])
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from anyio import TASK_STATUS_IGNORED, to_thread
+from anyio import TASK_STATUS_IGNORED
 
 from openfang.core.errors import Conflict, NotFound, SourceFailed
 from openfang.core.ids import new_id
@@ -23,7 +23,6 @@ from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
 from openfang.pipeline.tasks.working import Work, Working
-from openfang.storage.processes import gone
 from openfang.storage.tasks import TaskHead, written
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ class TaskService:
     _ledger: Ledger = field(init=False)
     _working: Working = field(init=False)
     _watching: Watching = field(init=False)
+    _interrupted: anyio.Event = field(init=False, default_factory=anyio.Event)
+    _goes_on: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
         self._space = Space(self.store)
@@ -114,10 +115,19 @@ class TaskService:
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Own the works. When this is cancelled they are interrupted, and nobody waits for them."""
+        started = task_status.started
+        while True:
+            await self._work(started)
+            self._interrupted.set()
+            await self._goes_on.wait()
+            started = _nothing
+
+    async def _work(self, started: Callable[[], None]) -> None:
+        """Let works begin, until they are interrupted."""
         try:
             async with anyio.create_task_group() as group:
                 self._working.group = group
-                task_status.started()
+                started()
                 try:
                     await self._working.look_about(self.look_seconds)
                 finally:
@@ -125,6 +135,22 @@ class TaskService:
         finally:
             for room in self._rooms:
                 room.end(_stopped())
+
+    def interrupt(self) -> None:
+        """Stop all works as the end of the node does, and take none until it goes on."""
+        self._interrupted, self._goes_on = anyio.Event(), anyio.Event()
+        if self._working.group is None:
+            self._interrupted.set()
+        else:
+            self._working.group.cancel_scope.cancel()
+
+    async def stopped(self) -> None:
+        """Wait until the works that were interrupted have stopped."""
+        await self._interrupted.wait()
+
+    async def go_on(self) -> None:
+        """Take tasks again."""
+        self._goes_on.set()
 
     async def begin(  # noqa: PLR0913 - all that a task is made of, each by its name
         self,
@@ -269,19 +295,23 @@ class TaskService:
         raise _stopped()
 
     async def recover(
-        self, resumable: Mapping[str, Work], ended_as: Callable[[str], Awaitable[Result | None]]
+        self,
+        resumable: Mapping[str, Work],
+        ended_as: Callable[[str], Awaitable[Result | None]],
+        elsewhere: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         """See to the tasks whose processes are gone: go on with them, or end them.
 
         `ended_as` gives what the agent had answered, if it had and only the task did not know.
+        `elsewhere` is whether another node was faster, and goes on with one.
         """
         unfinished = await self.store.unfinished()
         others = {process for _, process in unfinished} - {self.process.id}
-        dead = await to_thread.run_sync(gone, self.process.folder, others)
+        dead = await self.process.roll.gone(others)
         for task_id, process in unfinished:
             if process in dead and task_id in resumable:
                 await self._taken_over(task_id, process, resumable[task_id])
-            elif process in dead:
+            elif process in dead and not (elsewhere and await elsewhere(task_id)):
                 await self._ledger.insist(
                     task_id, _left(await ended_as(task_id)), taken_from=process
                 )

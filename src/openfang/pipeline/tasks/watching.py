@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from anyio import to_thread
 
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Spoken, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
-from openfang.storage.processes import gone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -109,7 +107,7 @@ class Watching:
         process = await self.ledger.store.process(task_id)
         if process == self.process.id:
             return True
-        return bool(await to_thread.run_sync(gone, self.process.folder, (process,)))
+        return bool(await self.process.roll.gone((process,)))
 
 
 def _newest(*found: Task | None) -> Task | None:

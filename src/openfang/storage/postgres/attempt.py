@@ -14,7 +14,7 @@ from openfang.storage.postgres.group import insert, statements
 from openfang.storage.units import GENESIS, Head
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from openfang.storage.jobs import Job
     from openfang.storage.postgres.address import Address
@@ -27,15 +27,23 @@ _THERE: Final = "SELECT 1 FROM audit WHERE node = $1 AND seq = $2 AND hash = $3"
 _ROLLED_BACK: Final = "40"
 
 
+def _anybody() -> None:
+    """Nobody takes us for dead."""
+
+
 class Refused(Exception):  # noqa: N818 - it reads as what it is
     """The server refused something; the connection goes on."""
 
 
 @dataclass(slots=True)
 class Attempt:
-    """Commits a group behind a head. `behind` is the head after it."""
+    """Commits a group behind a head. `behind` is the head after it.
+
+    `check` raises if this process may write no more; it is asked when nothing is left but to write.
+    """
 
     group: Group
+    check: Callable[[], None] = _anybody
     behind: Head = GENESIS
     unsure: bool = False
     """Whether the commit was sent, and nothing came back."""
@@ -63,6 +71,7 @@ class Attempt:
         changes = self.group.statements
         if not changes:
             if rows:
+                self.check()
                 self._note()
                 await self._execute(connection, *insert(rows))  # one statement is a transaction
                 self.unsure = False
@@ -153,6 +162,7 @@ class Attempt:
         await self._execute(connection, _BEGIN)
 
     async def _commit(self, connection: Any) -> None:  # noqa: ANN401 - as above
+        self.check()
         self._note()
         await self._execute(connection, "COMMIT")
         self.unsure = self._began = False

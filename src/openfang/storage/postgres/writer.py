@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.errors import HomeError
 from openfang.storage.jobs import Job, blame, settle
 from openfang.storage.postgres.attempt import Attempt, Refused
+from openfang.storage.postgres.beating import Pulse
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain, has_collided, is_lost, is_taken
 from openfang.storage.postgres.group import Group
@@ -50,6 +51,8 @@ class PostgresWriter:
     digest: Callable[[str, int, int, Line, bytes], bytes]
     now: Callable[[], int] = time.time_ns
     on_commit: Callable[[Head], None] | None = None
+    pulse: Pulse = field(default_factory=Pulse)
+    """Whoever is taken for dead by others writes nothing."""
     statements: int = field(init=False, default=0)
     """How many were sent to write, for whoever counts."""
     _head: Head = field(init=False, default=GENESIS)
@@ -136,7 +139,7 @@ class PostgresWriter:
         group = Group(jobs, self.node, self.digest, self.now)
         until, before = time.monotonic() + PATIENCE, list[Attempt]()
         while True:
-            attempt = Attempt(group)
+            attempt = Attempt(group, self.pulse.check)
             try:
                 await self._try(attempt, before)
             except Exception as error:
@@ -151,6 +154,7 @@ class PostgresWriter:
 
     async def _try(self, attempt: Attempt, before: list[Attempt]) -> None:
         """Commit all behind the head that we know; if that cannot be, each by itself."""
+        self.pulse.check()
         connection = await self._connect()
         if await self._came_through(connection, before):
             return
