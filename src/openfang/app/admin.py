@@ -13,6 +13,7 @@ from openfang.core.keys import AdminToken, Key, Spec
 from openfang.storage.approvals import end_all
 from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
 from openfang.storage.specs import insert_project, insert_spec, spec_hash
+from openfang.storage.units import APPROVALS, KEYS, Notice
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts
@@ -58,7 +59,7 @@ class Admin:
     async def _insert(self, name: str, record: Record, statements: Statements) -> None:
         """Store it, unless somebody else took the name a moment ago."""
         try:
-            await self.parts.broker.append([record], statements)
+            await self.parts.broker.append([record], statements, (KEYS,))
         except Conflict:
             raise _taken(name) from None
 
@@ -72,7 +73,8 @@ class Admin:
         # A later key of the same name must not inherit what this one was allowed.
         ended = end_all(f"key:{found.name}", now)
         try:
-            await self.parts.broker.append([record], (revoke(found.id, now), ended))
+            told = (KEYS, Notice(APPROVALS))
+            await self.parts.broker.append([record], (revoke(found.id, now), ended), told)
         except Conflict:
             raise self._not_ended(found) from None
         self.parts.callers.forget()

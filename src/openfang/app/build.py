@@ -151,6 +151,7 @@ async def _build(ground: _Ground) -> Parts:
     backlog = Backlog(ground.writer)
     keys = KeyStore(cast("Database", database), ground.master.derive("api-keys"), clock.time_ns)
     timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
+    timers.listen(database)
     pushes = _pushes(ground, current)
     means = _Means(
         registry=await _registry(ground, backlog, current),
@@ -232,13 +233,15 @@ async def _registry(ground: _Ground, backlog: Backlog, current: Current) -> Regi
 
 
 def _approvals(ground: _Ground) -> Approvals:
-    return Approvals(
+    approvals = Approvals(
         store=ApprovalStore(ground.database),
         append=ground.broker.append,
         redact=ground.broker.redact,
         now=ground.clock.time_ns,
         terms=_terms(ground.config),
     )
+    approvals.waits.listen(ground.database)
+    return approvals
 
 
 def _terms(config: Config) -> Terms:

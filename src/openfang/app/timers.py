@@ -17,7 +17,7 @@ import anyio
 from openfang.core.errors import Conflict, OpenFangError
 from openfang.storage import timers
 from openfang.storage.timers import Besides
-from openfang.storage.units import Unit
+from openfang.storage.units import TIMERS, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.core.ports import Clock
-    from openfang.storage.ports import Writes
+    from openfang.storage.ports import Storage, Writes
     from openfang.storage.timers import Timer, TimerStore
 
 Handler: TypeAlias = "Callable[[Timer], Awaitable[Again | None]]"
@@ -83,8 +83,12 @@ class Timers:
 
     async def plan(self, timer: Timer) -> None:
         """Have something done, in the place of what was planned under this id."""
-        await self.writer.write(Unit(statements=(timers.replace(timer),)))
+        await self.writer.write(Unit(statements=(timers.replace(timer),), notices=(TIMERS,)))
         self.wake()
+
+    def listen(self, storage: Storage) -> None:
+        """Look at once when another node has planned something, where there are any."""
+        storage.on(TIMERS.topic, lambda _: self.wake())
 
     def wake(self) -> None:
         """Look again now: something else may be due first."""

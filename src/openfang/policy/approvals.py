@@ -26,6 +26,7 @@ from openfang.policy.answerers import wants_four_eyes
 from openfang.policy.showing import may_be_shown, show
 from openfang.policy.waits import Waits
 from openfang.storage import approvals as rows
+from openfang.storage.units import APPROVALS, TIMERS, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,10 @@ class Append(Protocol):
     """How a change and its record become durable together."""
 
     async def __call__(
-        self, records: Sequence[Record], statements: tuple[tuple[str, Sequence[Any]], ...] = ()
+        self,
+        records: Sequence[Record],
+        statements: tuple[tuple[str, Sequence[Any]], ...] = (),
+        notices: tuple[Notice, ...] = (),
     ) -> Sequence[int]:
         """Write both, or neither."""
         ...
@@ -107,7 +111,7 @@ class Approvals:
     _asking: anyio.Lock = field(init=False, default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     def __post_init__(self) -> None:
-        self.waits = Waits(self.store, self.now)
+        self.waits = Waits(self.store)
 
     async def find(self, subject: Subject, rule: str) -> Question | None:
         """Find an answer, or an open question, that covers this call. Changes nothing.
@@ -183,7 +187,7 @@ class Approvals:
         )
         statements = (rows.insert(question), rows.expire_by(question.expires_at))
         record = _record(APPROVAL_REQUESTED, question, call_id=call.id)
-        await self.append([record], (*statements, *self.outbox(question)))
+        await self.append([record], (*statements, *self.outbox(question)), (TIMERS,))
         self.committed()
         return question
 
@@ -290,7 +294,8 @@ class Approvals:
     async def _keep(self, question: Question, answered: Question) -> Question:
         record = _record(APPROVAL_ANSWERED, answered, call_id=str(answered.about.get("call", "")))
         try:
-            await self.append([record], (rows.answer(answered, question.state),))
+            told = (Notice(APPROVALS, question.id),)
+            await self.append([record], (rows.answer(answered, question.state),), told)
         except Conflict:
             raise _already(question) from None
         self.waits.tell(question.id)

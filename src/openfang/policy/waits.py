@@ -12,17 +12,18 @@ import anyio
 
 from openfang.core.calls import FOREVER, Role
 from openfang.core.errors import GuardTripped, HomeError
+from openfang.storage.units import APPROVALS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from openfang.core.calls import Call
     from openfang.storage.approvals import ApprovalStore
+    from openfang.storage.ports import Storage
 
 _log = logging.getLogger("openfang.approvals")
 # Only what another process answered is found by looking, and only while somebody waits.
 _LOOK_SECONDS: Final = 1.0
-_LOOK_BACK_NS: Final = 10_000_000_000
 _MOST_OF_ONE: Final = 20
 
 
@@ -37,11 +38,11 @@ class Waits:
     """Who waits for which answer. `most` connections may be held by those who do."""
 
     store: ApprovalStore
-    now: Callable[[], int]
     most: int = 250
     _of: dict[str, _Waited] = field(init=False, default_factory=dict[str, _Waited])
     _holding: Counter[str] = field(init=False, default_factory=Counter[str])
     _some: anyio.Event = field(init=False, default_factory=anyio.Event)
+    _told: anyio.Event = field(init=False, default_factory=anyio.Event)
     ended: bool = field(init=False, default=False)
 
     def __len__(self) -> int:
@@ -84,6 +85,16 @@ class Waits:
         if waited := self._of.get(question_id):
             waited.answered.set()
 
+    def listen(self, storage: Storage) -> None:
+        """Hear at once what was answered at other nodes, where there are any."""
+        storage.on(APPROVALS, self._hear)
+
+    def _hear(self, question_id: str) -> None:
+        if question_id:
+            self.tell(question_id)
+        else:
+            self._told.set()
+
     def end(self) -> None:
         """Let nobody wait from now on: the node is ending."""
         self.ended = True
@@ -94,14 +105,16 @@ class Waits:
         """Find what other processes answered, by one query for all, until cancelled."""
         while True:
             await self._some.wait()
-            await anyio.sleep(_LOOK_SECONDS)
+            with anyio.move_on_after(_LOOK_SECONDS):
+                await self._told.wait()
+            self._told = anyio.Event()
             await self._look()
             if not self._of:
                 self._some = anyio.Event()
 
     async def _look(self) -> None:
         try:
-            for question_id in await self.store.answered_since(self.now() - _LOOK_BACK_NS):
+            for question_id in await self.store.answered([*self._of]):
                 self.tell(question_id)
         except HomeError as error:  # it is looked at again
             _log.warning("What others answered cannot be seen: %s", error.message)

@@ -9,6 +9,7 @@ import orjson
 
 from openfang.core.keys import Answer, Question, QuestionFilter, QuestionPage, Scope, Way
 from openfang.storage import timers
+from openfang.storage.marks import marks
 from openfang.storage.timers import Timer
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ EXPIRY: Final = "approvals"
 """The kind, and the id, of the one timer by which questions that nobody answered are denied."""
 _MOST_COVERING: Final = 50
 _MOST_LISTED: Final = 1000
+_ASKED_AT_ONCE: Final = 100
 _WAITS: Final = "state = 'pending' AND expires_at > ?"
 _OVERDUE: Final = "state = 'pending' AND expires_at <= ?"
 _ALL: Final = "all"
@@ -63,10 +65,14 @@ class ApprovalStore:
         rows = await self.database.read("SELECT state FROM approvals WHERE id = ?", (question_id,))
         return Answer(rows[0][0]) if rows else None
 
-    async def answered_since(self, at: int) -> list[str]:
-        """Name those that were answered since then, by whichever process."""
-        sql = "SELECT id FROM approvals WHERE answered_at >= ?"
-        return [row[0] for row in await self.database.read(sql, (at,))]
+    async def answered(self, among: Sequence[str]) -> list[str]:
+        """Name those of some that wait no longer, whoever answered them, by whichever clock."""
+        found = list[str]()
+        for first in range(0, len(among), _ASKED_AT_ONCE):
+            some = among[first : first + _ASKED_AT_ONCE]
+            sql = f"SELECT id FROM approvals WHERE id IN ({marks(some)}) AND state <> 'pending'"  # noqa: S608 - marks
+            found += [row[0] for row in await self.database.read(sql, some)]
+        return found
 
     async def count_pending(self, now: int, caller: str | None = None) -> int:
         """Count the questions that wait for a person: everybody's, or one caller's."""
@@ -148,8 +154,7 @@ def _in_state(state: str, now: int) -> tuple[str, tuple[Any, ...]]:
 def insert(question: Question) -> Statement:
     """Store a new question."""
     row = _row(question)
-    marks = ", ".join("?" * len(row))
-    return f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})", row  # noqa: S608 - constants
+    return f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks(row)})", row  # noqa: S608 - constants
 
 
 def expire_by(at: int) -> Statement:

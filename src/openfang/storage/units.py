@@ -49,6 +49,10 @@ class Written(NamedTuple):
     hash: bytes
 
 
+APPROVALS: Final = "approvals"
+"""The topic of answers to questions; the subject is the question."""
+KEYS: Final = Notice("keys")
+"""Keys or tokens have changed."""
 TIMERS: Final = Notice("timers")
 """Something is to be done, maybe sooner than all that was known."""
 GENESIS: Final = Head(0, bytes(32))

@@ -19,6 +19,7 @@ from openfang.core.schedules import Schedule, ScheduleState
 from openfang.storage import schedules, timers
 from openfang.storage.schedules import ScheduleStore
 from openfang.storage.tasks import readable
+from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +143,8 @@ class Book:
     async def _write(
         self, schedule: Schedule, act: str, caller: Caller, *statements: Statement
     ) -> None:
-        await self.parts.broker.append([changed(schedule, act, caller.id)], statements)
+        record = changed(schedule, act, caller.id)
+        await self.parts.broker.append([record], statements, (TIMERS,))
         self.parts.timers.wake()
 
     async def _check_room(self, root: str) -> None:

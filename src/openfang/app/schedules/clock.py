@@ -10,6 +10,7 @@ from openfang.app.schedules.due import when_of
 from openfang.core.errors import OpenFangError
 from openfang.storage import schedules, timers
 from openfang.storage.schedules import ScheduleStore
+from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts
@@ -35,5 +36,5 @@ async def _plan(parts: Parts, schedule: Schedule, now: int) -> None:
         return
     after = replace(schedule, due=due)
     plan = timers.replace(schedules.timer(after, due))
-    await parts.broker.append([], (schedules.change(schedule, after), plan))
+    await parts.broker.append([], (schedules.change(schedule, after), plan), (TIMERS,))
     parts.timers.wake()

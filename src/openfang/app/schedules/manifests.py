@@ -17,6 +17,7 @@ from openfang.core.schedules import Schedule, ScheduleState
 from openfang.core.triggers import conditions
 from openfang.storage import schedules
 from openfang.storage.schedules import ScheduleStore
+from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,7 @@ class Manifested:
             await self._write(new, "created", *added(new))
 
     async def _write(self, schedule: Schedule, act: str, *statements: Statement) -> None:
-        await self.parts.broker.append([changed(schedule, act, _BY)], statements)
+        await self.parts.broker.append([changed(schedule, act, _BY)], statements, (TIMERS,))
         self.parts.timers.wake()
 
     def _wanted(self, spec: AgentSpec) -> Schedule | None:

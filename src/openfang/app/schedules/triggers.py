@@ -21,6 +21,7 @@ from openfang.core.triggers import LARGEST_PAYLOAD, Trigger
 from openfang.policy.globs import matches
 from openfang.storage import timers
 from openfang.storage.timers import NEVER, Timer
+from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +78,8 @@ class Events:
         )
         now = self.parts.clock.time_ns()
         planned = [_timer(event, one, one.told(kind, text), admitted, now) for one in starts]
-        await self.parts.broker.append([record], tuple(map(timers.add, planned)))
+        soon = (TIMERS,) if planned else ()
+        await self.parts.broker.append([record], tuple(map(timers.add, planned)), soon)
         self.parts.timers.wake()
         return {**told, "held": held}
 
