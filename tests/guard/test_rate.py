@@ -202,6 +202,16 @@ class Board:
             limiter.hear(key, self.tat - now, now)
 
 
+def test_what_is_left_is_told_also_to_who_owes_more_than_a_burst() -> None:
+    limiter = Limiter()
+    limiter.share(windows=3)
+    limiter.hear("key", 150.0, 0.0)
+    assert limiter.look("key", 0, STANDARD, 0.0) == Granted(150.0, 0, 150.0)
+    limited = limiter.charge("key", 1, STANDARD, 0.0)
+    assert isinstance(limited, Limited)
+    assert limited.retry_after == pytest.approx(90.0 + 0.12)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     steps=st.lists(

@@ -56,7 +56,8 @@ def take(tat: float | None, now: float, cost: int, quota: Quota, windows: int = 
 
     `tat` is the moment at which the bucket is full again. A moment further away than `windows`
     whole ones can only come from a clock that was set back, and counts as so many: one node fills
-    one. A thousandth of a cell is forgiven, so that rounding never refuses what arithmetic allows.
+    one. A thousandth of a cell is forgiven, so that rounding never refuses what arithmetic allows;
+    what costs nothing is never refused.
     """
     interval = quota.interval
     window = interval * quota.burst
@@ -65,7 +66,7 @@ def take(tat: float | None, now: float, cost: int, quota: Quota, windows: int = 
         return Limited(full_at, None)
     after = full_at + cost * interval
     excess = after - now - window
-    if excess > interval * _ROUNDING:
+    if cost and excess > interval * _ROUNDING:
         return Limited(full_at, excess)
     room = (window - (after - now)) / interval
     return Granted(after, max(0, math.floor(room + _ROUNDING)), after - now)
