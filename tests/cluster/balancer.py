@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OUR_OWN = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade", b"host"}
 )
-_NOBODY: dict[str, Any] = {"type": "http.response.start", "status": 502, "headers": []}
+_FAILED: dict[str, Any] = {"type": "http.response.start", "status": 502, "headers": []}
 
 
 @dataclass(slots=True)
@@ -43,8 +43,7 @@ class Balancer:
                 with suppress(httpx.ConnectError):
                     await self._pass_on(node, scope, body, receive, send)
                     return
-            await send(_NOBODY)
-            await send({"type": "http.response.body", "body": b"no node answers"})
+            await _failed(send, b"no node answers")
 
     async def _live(self, receive: Any, send: Any) -> None:
         async with httpx.AsyncClient(timeout=httpx.Timeout(120, connect=2)) as self._client:
@@ -68,12 +67,21 @@ class Balancer:
             headers=[pair for pair in scope["headers"] if pair[0] not in _OUR_OWN],
             content=body,
         )
-        answer = await self._client.send(asked, stream=True)
+        try:
+            answer = await self._client.send(asked, stream=True)
+        except httpx.ReadError:  # it ended before it answered; who knows what it did
+            await _failed(send, b"the node ended meanwhile")
+            return
         self.served.append(node)
         try:
             await _until_one_ends(_told(answer, send), _gone(receive))
         finally:
             await answer.aclose()
+
+
+async def _failed(send: Any, why: bytes) -> None:
+    await send(_FAILED)
+    await send({"type": "http.response.body", "body": why})
 
 
 async def _whole(receive: Any) -> bytes:
@@ -89,8 +97,9 @@ async def _told(answer: httpx.Response, send: Any) -> None:
     headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _OUR_OWN]
     start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
     await send(start)
-    async for piece in answer.aiter_raw():
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    with suppress(httpx.HTTPError):  # the client sees that it ends
+        async for piece in answer.aiter_raw():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _CONFIG = """
 [a2a]
 enabled = true
+max_tasks = 1_000_000
 [limits]
 cells_per_minute = 1_000_000
 burst = 1_000_000

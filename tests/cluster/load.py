@@ -42,8 +42,8 @@ class Told:
 
     @property
     def well(self) -> int:
-        """How many were answered as they should be."""
-        return len(self.calls) + len(self.tasks)
+        """How many of each kind were answered as they should be, at least."""
+        return min(len(self.calls), len(self.tasks))
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Load:
             thread.join()
 
     def until_answered(self, more: int) -> None:
-        """Wait until so many more were answered well."""
+        """Wait until so many more of each kind were answered well."""
         enough, ends = self.told.well + more, time.monotonic() + _A_WHILE
         while self.told.well < enough:
             assert time.monotonic() < ends, f"nobody is answered: {self.told.answers}"

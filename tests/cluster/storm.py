@@ -60,9 +60,10 @@ no_progress = 1_000_000
 name = "effects"
 trust = "high"
 risk = "LOW"
+sandbox = "off"
 transport = {{ type = "stdio", command = {python}, args = {args} }}
 """
-_FELT = 30
+_FELT = 15
 _TAKEN_OVER = 30.0
 _ENDINGS = """
     SELECT started.call_id, COUNT(ended.call_id) FROM audit AS started LEFT JOIN audit AS ended
