@@ -25,7 +25,7 @@ async def test_a_key_of_any_bytes_is_nobodys(tmp_path: Path, config: str, secret
     async with open_test_app(tmp_path / "home", config=config) as app:
         with pytest.raises(Unauthenticated):
             await identify(app.parts, secret, "api")
-        assert app.parts.keys.find_token(secret) is None
+        assert await app.parts.keys.find_token(secret) is None
 
 
 def test_ancestors_that_are_not_plain_names_are_dropped() -> None:

@@ -162,7 +162,7 @@ def _bound(**more: Any) -> Key:
 async def test_a_key_is_made_as_it_was_wanted(tmp_path: Path, key: Key) -> None:
     async with both(tmp_path) as (local, remote):
         made, secret = await remote.create_key(key, ttl=100)
-        stored = local.parts.keys.find_key(secret)
+        stored = await local.parts.keys.find_key(secret)
         assert stored is not None
         assert (stored.id, stored.role, stored.edges) == (made.id, key.role, key.edges)
         assert (stored.grants, stored.mode, stored.spec) == (key.grants, key.mode, key.spec)
@@ -175,13 +175,13 @@ async def test_a_key_is_made_as_it_was_wanted(tmp_path: Path, key: Key) -> None:
         assert made.expires_at + 1_000 > stored.expires_at
         ended = await remote.revoke_key(made.name)
         assert ended.revoked_at is not None
-        assert local.parts.keys.find_key(secret) is None
+        assert await local.parts.keys.find_key(secret) is None
 
 
 async def test_an_admin_token_a_spec_and_an_answer_take_effect(tmp_path: Path) -> None:
     async with both(tmp_path) as (local, remote):
         token, secret = await remote.create_token(AdminToken(id="", name="t", tools=("mcp:*",)))
-        assert (await local.keys())[-1] == local.parts.keys.find_token(secret)
+        assert (await local.keys())[-1] == await local.parts.keys.find_token(secret)
         assert token.tools == ("mcp:*",)
         specs = [await remote.freeze_spec("p", content, "default") for content in (b"a", b"\xff")]
         assert [spec.hash for spec in specs] == [spec.hash for spec in await local.specs()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from openfang.core.calls import Call, Caller, Context, Grants, Mode
+from openfang.core.calls import Call, Caller, Context, Grants, Mode, Papers
 from openfang.core.decisions import ALLOW, Ask, Deny
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool, Trust
@@ -29,12 +29,12 @@ CALL = Call(tool=TOOL.id, caller=Caller(id="key:me"), context=Context(project="d
 WRITES = {"tags": frozenset({"fs.read", "fs.write"})}
 
 
-def frozen(spec: str, project: str | None) -> bool:
-    return (spec, project) == ("a spec", "default")
-
-
-def valid(token: str, tool: str) -> bool:
-    return (token, tool) == ("a token", TOOL.id)
+def papers(call: Call) -> Papers:
+    """What the path would find of what a call shows."""
+    return Papers(
+        projects=frozenset({"default"} if call.context.spec_hash == "a spec" else ()),
+        tools=(TOOL.id,) if call.admin_token == "a token" else (),
+    )
 
 
 def refuse(call: Call) -> Deny | None:
@@ -47,14 +47,14 @@ def agree(_: Call) -> Deny | None:
 
 def say(gate: str, tool: Tool, call: Call, *, guided: bool = True) -> Decision:
     checks = {"mcp:demo:checked": refuse, "mcp:demo:passes": agree}
-    gates = standard_gates(frozen=frozen, valid=valid, checks=checks, guided=guided)
+    gates = standard_gates(checks=checks, guided=guided)
     return next(one for one in gates if one.name == gate).check(tool, call)
 
 
 def said(gate: str, facts: dict[str, Any], *, guided: bool = True, **context: Any) -> Decision:
     token = context.pop("token", None)
     call = replace(CALL, context=replace(CALL.context, **context), admin_token=token)
-    return say(gate, replace(TOOL, **facts), call, guided=guided)
+    return say(gate, replace(TOOL, **facts), replace(call, papers=papers(call)), guided=guided)
 
 
 @pytest.mark.parametrize(

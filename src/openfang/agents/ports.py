@@ -181,7 +181,7 @@ class Around:
     invoke: Invoke
     check: Callable[[Admitted], None]
     tools: Callable[[Caller], Sequence[Tool]]
-    bind: Callable[[Caller, Call], Call]
+    bind: Callable[[Caller, Call], Awaitable[Call]]
     model: Callable[[Mind], Model]
     sees: Callable[[Mind], bool]
     sessions: Sessions

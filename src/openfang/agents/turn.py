@@ -221,7 +221,7 @@ class Turn:
     async def _answered(self, call: Call) -> Result:
         """Make a call; the message of one that failed may be somebody else's words."""
         try:
-            return await self._counted(self.around.bind(self._caller, call))
+            return await self._counted(await self.around.bind(self._caller, call))
         except CallFailed as failure:
             if not call.apart or not failure.labels.untrusted:
                 self.labels |= failure.labels
@@ -239,7 +239,8 @@ class Turn:
         if found is None:
             return error_result(f"There is no result {handle[:_SHOWN]}: make the call again.")
         text, labels = found
-        await self.around.handles.reveal(self.around.bind(self._caller, call), handle, labels)
+        bound = await self.around.bind(self._caller, call)
+        await self.around.handles.reveal(bound, handle, labels)
         return self._read(text_result(text, labels=labels))
 
     async def _counted(self, call: Call) -> Result:
@@ -258,7 +259,7 @@ class Turn:
         client = askable(self.admitted, self.spec.name)
         self.around.client_known(client.key)
         asked = question_call(self.admitted.call, self._caller, client, question)
-        call = self.around.bind(asked.caller, replace(asked, labels=self.labels))
+        call = await self.around.bind(asked.caller, replace(asked, labels=self.labels))
         result = await self.around.invoke(call)
         self.labels |= result.labels
         return answer_in(result)

@@ -33,9 +33,9 @@ class Admin:
 
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""
-        self._check_name(key.name)
-        self._check_unused(key.name)
-        self._check_spec(key.spec)
+        await self._check_name(key.name)
+        await self._check_unused(key.name)
+        await self._check_spec(key.spec)
         self._check_limit(key.cells_per_minute)
         secret = new_secret(KEY_PREFIX)
         key = replace(key, id=new_id("key"), created_at=self._now(), expires_at=self._expiry(ttl))
@@ -47,7 +47,7 @@ class Admin:
 
     async def create_token(self, token: AdminToken, *, ttl: float | None) -> tuple[AdminToken, str]:
         """Make an admin token, for gate 6."""
-        self._check_name(token.name)
+        await self._check_name(token.name)
         secret = new_secret(TOKEN_PREFIX)
         token = replace(
             token, id=new_id("token"), created_at=self._now(), expires_at=self._expiry(ttl)
@@ -65,7 +65,7 @@ class Admin:
 
     async def revoke_key(self, name: str) -> Key | AdminToken:
         """End a key or token, by name or id."""
-        found = next((key for key in self._in_force() if name in {key.id, key.name}), None)
+        found = next((key for key in await self._in_force() if name in {key.id, key.name}), None)
         if found is None:
             raise _unknown(name)
         record = self._record(KEY_REVOKED, key=found.id, name=found.name)
@@ -76,40 +76,40 @@ class Admin:
             told = (KEYS, Notice(APPROVALS))
             await self.parts.broker.append([record], (revoke(found.id, now), ended), told)
         except Conflict:
-            raise self._not_ended(found) from None
-        self.parts.callers.forget()
+            raise await self._not_ended(found) from None
+        self.parts.callers.end(found.id)
         return replace(found, revoked_at=now)
 
-    def keys(self) -> list[Key | AdminToken]:
+    async def keys(self) -> list[Key | AdminToken]:
         """List all keys and tokens."""
-        return self.parts.keys.all()
+        return await self.parts.keys.all()
 
-    def _in_force(self) -> list[Key | AdminToken]:
-        return [key for key in self.keys() if key.revoked_at is None]
+    async def _in_force(self) -> list[Key | AdminToken]:
+        return [key for key in await self.keys() if key.revoked_at is None]
 
-    def _not_ended(self, key: Key | AdminToken) -> OpenFangError:
+    async def _not_ended(self, key: Key | AdminToken) -> OpenFangError:
         """Say why: another was faster, or nobody would be left who can manage the node."""
-        if all(one.id != key.id for one in self._in_force()):
+        if all(one.id != key.id for one in await self._in_force()):
             return _unknown(key.name)
         return Conflict(
             f"{key.name} is the last administrator's key that does not expire.",
             way_out="first: openfang keys create NAME --admin",
         )
 
-    def _check_name(self, name: str) -> None:
-        if name == "config" or any(key.name == name for key in self._in_force()):
+    async def _check_name(self, name: str) -> None:
+        if name == "config" or any(key.name == name for key in await self._in_force()):
             raise _taken(name)
 
-    def _check_unused(self, name: str) -> None:
+    async def _check_unused(self, name: str) -> None:
         """Refuse a name that a key ever had: its sessions, memory and files are kept by name."""
-        if any(isinstance(key, Key) and key.name == name for key in self.keys()):
+        if any(isinstance(key, Key) and key.name == name for key in await self.keys()):
             raise Conflict(
                 f"A key named {name} was revoked; what is kept by its name is not handed on.",
                 way_out="choose another name",
             )
 
-    def _check_spec(self, spec: str | None) -> None:
-        if spec is not None and all(known.hash != spec for known in self.parts.specs.all()):
+    async def _check_spec(self, spec: str | None) -> None:
+        if spec is not None and all(known.hash != spec for known in await self.parts.specs.all()):
             raise NotFound(f"No spec {spec} is frozen.", way_out="openfang spec freeze FILE")
 
     def _check_limit(self, cells: int | None) -> None:
@@ -123,7 +123,7 @@ class Admin:
     async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
         """Freeze a plan; freezing the same content again changes nothing."""
         digest = spec_hash(content)
-        known = next((spec for spec in self.parts.specs.all() if spec.hash == digest), None)
+        known = next((spec for spec in await self.parts.specs.all() if spec.hash == digest), None)
         if known is not None and known.project != project:
             raise Conflict(
                 f"The same content is frozen already, for the project {known.project}.",

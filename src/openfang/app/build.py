@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
 from openfang.app.approvals.webhook import Hook
 from openfang.app.auth.callers import Callers
-from openfang.app.auth.identify import find_key
+from openfang.app.auth.credentials import Credentials
 from openfang.app.auth.issuer import TrustedIssuer
 from openfang.app.clock import SystemClock
 from openfang.app.definitions import records_of, scanning_of, scans_of, sift_again
@@ -34,6 +34,7 @@ from openfang.pipeline.catalog import Catalog
 from openfang.pipeline.execute import Executor
 from openfang.pipeline.flow import Flow
 from openfang.pipeline.invoke import Pipeline
+from openfang.pipeline.papers import Archive
 from openfang.pipeline.runs import RunLabels
 from openfang.pipeline.shape import Shaper
 from openfang.pipeline.stamp import Stamper
@@ -42,7 +43,6 @@ from openfang.pipeline.trusted import TrustedTexts
 from openfang.policy.approvals import Approvals, Terms
 from openfang.policy.engine import Engine
 from openfang.policy.gates import standard_gates
-from openfang.policy.grants import matches
 from openfang.policy.rules.book import Book
 from openfang.registry.board import Board
 from openfang.registry.registry import Registry
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
-    from openfang.storage.database import Database
     from openfang.storage.ports import Storage, Writes
 
     Check: TypeAlias = Callable[[Call], Deny | None]
@@ -149,14 +148,15 @@ async def _build(ground: _Ground) -> Parts:
         return parts.config
 
     backlog = Backlog(ground.writer)
-    keys = KeyStore(cast("Database", database), ground.master.derive("api-keys"), clock.time_ns)
+    keys = KeyStore(database, ground.master.derive("api-keys"), clock.time_ns)
+    issuer = TrustedIssuer(clock, config.auth.issuer)
     timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
     timers.listen(database)
     pushes = _pushes(ground, current)
     means = _Means(
         registry=await _registry(ground, backlog, current),
         keys=keys,
-        specs=SpecStore(cast("Database", database)),
+        specs=SpecStore(database),
         approvals=_approvals(ground),
     )
     pipeline = _pipeline(ground, means, current)
@@ -171,8 +171,8 @@ async def _build(ground: _Ground) -> Parts:
         redactor=ground.redactor,
         broker=ground.broker,
         keys=keys,
-        callers=Callers(lambda secret: find_key(parts, secret), clock),
-        issuer=TrustedIssuer(clock, config.auth.issuer),
+        callers=Callers(Credentials(keys, issuer, current), clock),
+        issuer=issuer,
         specs=means.specs,
         blobs=BlobStore(database),
         approvals=means.approvals,
@@ -264,9 +264,10 @@ def _pipeline(ground: _Ground, means: _Means, current: Current) -> Pipeline:
             sources=means.sources, guards=guards, redactor=ground.redactor, clock=clock
         ),
         guards=guards,
-        engine=Engine(_gates(config, means.specs, means.keys, means.checks), custom, rules),
+        engine=Engine(_gates(config, means.checks), custom, rules),
         runs=RunLabels(RunStore(ground.database), clock.time_ns),
         flow=Flow(TrustedTexts(standing=lambda: operators_words(current())), ground.redactor),
+        archive=Archive(means.specs, means.keys),
         approvals=means.approvals,
         audit=ground.broker,
         shaper=_shaper(config, ground.redactor, clock),
@@ -311,7 +312,7 @@ def reconfigure(parts: Parts, config: Config) -> None:
     """Put another configuration in force, at once and as a whole; calls in flight go on."""
     custom = parts.pipeline.engine.custom  # the operator's own code is loaded at a start only
     rules = _rules(config, parts.clock)
-    engine = Engine(_gates(config, parts.specs, parts.keys, parts.checks), custom, rules)
+    engine = Engine(_gates(config, parts.checks), custom, rules)
     shaper = _shaper(config, parts.redactor, parts.clock)
     pipeline = parts.pipeline
     before, parts.config = parts.config, config
@@ -336,13 +337,8 @@ def _add_builtins(parts: Parts) -> None:
     parts.add(Kind.BUILTIN, builtins)
 
 
-def _gates(config: Config, specs: SpecStore, keys: KeyStore, checks: Checks) -> tuple[Gate, ...]:
-    def valid(secret: str, tool: str) -> bool:
-        token = keys.find_token(secret)
-        return token is not None and matches(token.tools, tool)
-
-    guided = config.policy.profile == "guided"
-    return standard_gates(frozen=specs.frozen, valid=valid, checks=checks, guided=guided)
+def _gates(config: Config, checks: Checks) -> tuple[Gate, ...]:
+    return standard_gates(checks=checks, guided=config.policy.profile == "guided")
 
 
 def _rules(config: Config, clock: Clock) -> Book | None:

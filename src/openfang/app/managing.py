@@ -43,7 +43,7 @@ class Managing(Calling):
 
     async def specs(self) -> list[Spec]:
         """List the frozen specs, oldest first."""
-        return self.parts.specs.all()
+        return await self.parts.specs.all()
 
     async def freeze_spec(self, name: str, content: bytes, project: str) -> Spec:
         """Freeze a plan; freezing the same content again changes nothing."""
@@ -51,7 +51,7 @@ class Managing(Calling):
 
     async def keys(self) -> list[Key | AdminToken]:
         """List all keys and tokens, never their secrets."""
-        return (await self._admin()).keys()
+        return await (await self._admin()).keys()
 
     async def create_key(self, key: Key, *, ttl: float | None = None) -> tuple[Key, str]:
         """Make a key; its secret is returned once and kept nowhere."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from openfang.app import plugins
 from openfang.compat.house import House, current, in_use
 from openfang.compat.words import InvocationContext, PolicyDecision, ToolDescriptor
-from openfang.core.calls import Call, Caller
+from openfang.core.calls import Call, Caller, Papers
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny
 from openfang.policy.engine import CUSTOM_GATE_SECONDS
 from openfang.policy.gates import TrustGate, standard_gates
-from openfang.policy.grants import matches
+from openfang.storage.database import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,23 +44,19 @@ class PolicyGate(ABC):
     def check(self, tool: ToolDescriptor, ctx: InvocationContext) -> PolicyDecision:
         """Decide on a call. Raising, or taking over 100 ms, refuses it."""
 
-    def as_gate(self, house: House | None = None) -> Gate:
-        """Turn it into a gate of ours.
-
-        The gate sees `spec_frozen` as true where the house, else the one in use, knows the spec.
-        """
-        return _SeedGate(type(self).__name__, self, house)
+    def as_gate(self) -> Gate:
+        """Turn it into a gate of ours: `spec_frozen` is true where the node knows the spec."""
+        return _SeedGate(type(self).__name__, self)
 
 
 @dataclass(frozen=True, slots=True)
 class _SeedGate:
     name: str
     gate: PolicyGate
-    house: House | None
 
     def check(self, tool: Tool, call: Call) -> Decision:
         """Ask the gate in its own words."""
-        ctx = InvocationContext.of(call, spec_frozen=_is_frozen(self.house or in_use(), call))
+        ctx = InvocationContext.of(call, spec_frozen=_is_frozen(call))
         return self._decision(self.gate.check(ToolDescriptor.of(tool), ctx))
 
     def _decision(self, said: object) -> Decision:
@@ -72,9 +68,9 @@ class _SeedGate:
         return Deny(reason, "custom_gate", f"ask whoever wrote the gate {self.name}")
 
 
-def _is_frozen(house: House | None, call: Call) -> bool:
-    spec = call.context.spec_hash
-    return bool(spec and house and house.parts.specs.frozen(spec, call.context.project))
+def _is_frozen(call: Call) -> bool:
+    context = call.context
+    return bool(context.spec_hash) and call.papers.frozen_for(context.project)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ class ToolPolicyEngine:
             run=ctx.session_id,
             admin_token=ctx.admin_token,
         )
-        for decision in _decisions(house, ours, call, ctx):
+        for decision in _decisions(house, ours, _shown(house, call, ctx)):
             if not isinstance(decision, Allow):
                 return DENIED(decision.reason)
         return ALLOWED()
@@ -105,32 +101,35 @@ class ToolPolicyEngine:
     def register_gate(self, gate: PolicyGate | Gate) -> None:
         """Add a gate, of the seed's form or of ours, for every call from now on."""
         house = self.house or current()
-        ours = gate.as_gate(house) if isinstance(gate, PolicyGate) else plugins.as_gate(gate)
+        ours = plugins.as_gate(gate)
         pipeline = house.parts.pipeline
         pipeline.engine = replace(pipeline.engine, custom=(*pipeline.engine.custom, ours))
 
 
-def _decisions(
-    house: House | None, tool: Tool, call: Call, ctx: InvocationContext
-) -> Iterator[Decision]:
-    for gate in _six_gates(house, ctx):
+def _shown(house: House | None, call: Call, ctx: InvocationContext) -> Call:
+    """Give the call its papers. Without a house it is believed; one on a server cannot be asked."""
+    if house is None:
+        return _with(call, ctx, Papers(projects=frozenset({ctx.project_id or ""}), tools=("*",)))
+    if house.parts.database.dialect != "sqlite":
+        return call
+    return _with(call, ctx, at_once(house.parts.pipeline.archive.shown(call)).papers)
+
+
+def _with(call: Call, ctx: InvocationContext, papers: Papers) -> Call:
+    claimed = papers if ctx.spec_frozen else replace(papers, projects=frozenset())
+    return replace(call, papers=claimed)
+
+
+def _decisions(house: House | None, tool: Tool, call: Call) -> Iterator[Decision]:
+    for gate in _SIX_GATES:
         yield gate.check(tool, call)
     for gate in house.parts.pipeline.engine.custom if house else ():
         yield _asked(gate, tool, call)
 
 
-def _six_gates(house: House | None, ctx: InvocationContext) -> list[Gate]:
-    def frozen(spec: str, project: str | None) -> bool:
-        return ctx.spec_frozen and (house is None or house.parts.specs.frozen(spec, project))
-
-    def valid(secret: str, tool: str) -> bool:
-        if house is None:
-            return True
-        token = house.parts.keys.find_token(secret)
-        return token is not None and matches(token.tools, tool)
-
-    gates = standard_gates(frozen=frozen, valid=valid, checks={}, guided=False)
-    return [gate for gate in gates if not isinstance(gate, TrustGate)]
+_SIX_GATES = [
+    gate for gate in standard_gates(checks={}, guided=False) if not isinstance(gate, TrustGate)
+]
 
 
 def _asked(gate: Gate, tool: Tool, call: Call) -> Decision:

@@ -143,13 +143,32 @@ class Context:
 
 
 @value
+class Papers:
+    """What a call may show beside its caller, as it was found: right before the gates read it.
+
+    `projects` are those for which its spec is frozen, `tools` those that its admin token opens.
+    """
+
+    projects: frozenset[str] = frozenset()
+    tools: tuple[str, ...] = ()
+
+    def frozen_for(self, project: str | None) -> bool:
+        """Whether the spec is frozen for this project; without one, for any."""
+        return project in self.projects if project is not None else bool(self.projects)
+
+
+NO_PAPERS: Final = Papers()
+
+
+@value
 class Call:
     """One call on its way. A step deeper is `replace(...)` with a deeper chain.
 
     `client` can be asked while the call runs; those that it leads to may ask as well. `resumes` is
     the run of an agent that another process began and did not end. `asker` is who began the chain,
     if that is somebody else; `sessions` are the conversations that wait further up in it. `task` is
-    the one that this call is the work on. `meta` is what the caller wants a peer that serves this
+    the one that this call is the work on. `papers` are what the gates go by, and nobody sends them:
+    the path looks them up. `meta` is what the caller wants a peer that serves this
     call to know besides. `peer` is who made the call, if that is an agent or a node elsewhere.
     `beside` are statements that are written in the unit in which its start is recorded: they hold
     if, and only if, it was made. `pause` stops the time of those who wait. What comes of a call
@@ -164,6 +183,7 @@ class Call:
     run: str | None = None
     labels: Labels = Labels.NONE
     admin_token: str | None = field(default=None, repr=False)
+    papers: Papers = field(default=NO_PAPERS, compare=False, repr=False)
     edge: str = "api"
     patience: float = 0.0
     progress: Listener | None = field(default=None, compare=False, repr=False)
@@ -205,6 +225,7 @@ class Call:
             arguments=arguments,
             chain=self.chain.later(waited).deeper(ancestor),
             admin_token=None,
+            papers=NO_PAPERS,
             progress=None,
             meta={},
             resumes="",

@@ -30,6 +30,7 @@ async def explain(pipeline: Pipeline, call: Call) -> Explanation:
     arguments = _step("arguments", lambda: pipeline.validator(tool).check(call.arguments))
     # No gate is ever asked about arguments that the tool does not take.
     known = call if arguments.verdict == "allow" else replace(call, arguments={})
+    known = await pipeline.shown(known, tool)
     decided = await pipeline.engine.explain(tool, known, labels)
     verdicts = [
         _step("context", lambda: check_bound(call.context)),

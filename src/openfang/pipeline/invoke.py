@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from openfang.pipeline.catalog import Catalog
     from openfang.pipeline.flow import Flow
     from openfang.pipeline.guards import Guards
+    from openfang.pipeline.papers import Archive
     from openfang.pipeline.runs import RunLabels
     from openfang.pipeline.shape import Shaped, Shaper
     from openfang.pipeline.stamp import Stamper
@@ -70,6 +71,7 @@ class Pipeline:
     engine: Engine
     runs: RunLabels
     flow: Flow
+    archive: Archive
     approvals: Approvals
     audit: Broker
     shaper: Shaper
@@ -135,6 +137,8 @@ class Pipeline:
         trail.loop_key, trail.warning = self.guards.repeat(call, tool, trail.canonical)
         self.validator(tool).check(call.arguments, size=len(trail.canonical))
         trail.held = await self.runs.held(call)
+        if call.context.spec_hash or call.admin_token:
+            call = trail.call = await self.shown(call, tool)
         trail.labels = self.flow.carried(call, tool, trail.canonical, trail.held)
         engine, labels = self.engine, trail.labels
         trail.decided = (
@@ -163,6 +167,7 @@ class Pipeline:
             question = await self.approvals.answered(subject, (*known.values(),), verdicts)
             tool = self._found_again(trail, tool)
             trail.labels = await self.entered(call, tool, trail.canonical)
+            call = trail.call = await self.shown(call, tool)
             trail.decided = await self.engine.decide_all(tool, call, trail.labels)
             flow = self.flow.verdict(call, tool, trail.labels)
             again = {one.code: one for one in refused_or_asked(trail.decided, flow)}
@@ -182,6 +187,10 @@ class Pipeline:
     async def entered(self, call: Call, tool: Tool, canonical: bytes) -> Labels:
         """Join what the call carries, what its run holds, and what its arguments contain."""
         return self.flow.carried(call, tool, canonical, await self.runs.held(call))
+
+    async def shown(self, call: Call, tool: Tool) -> Call:
+        """Give a call its papers as they are now, if any gate would read them."""
+        return await self.archive.shown(call) if self.engine.reads_papers(tool) else call
 
     def _admitted(self, tool: Tool, call: Call, labels: Labels) -> Admitted:
         return Admitted(

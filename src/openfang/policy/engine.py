@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny, Verdict
 from openfang.core.labels import Labels
+from openfang.policy.gates import reads_papers
 from openfang.policy.rules.book import GATE
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Engine:
     def __post_init__(self) -> None:
         verdicts = tuple(Verdict(gate.name, "allow") for gate in self.gates)
         object.__setattr__(self, "_allowed", Decided(verdicts))
+
+    def reads_papers(self, tool: Tool) -> bool:
+        """Whether any gate would read what a call of this tool shows beside its caller."""
+        return bool(self.custom) or reads_papers(tool)
 
     def decide(self, tool: Tool, call: Call, labels: Labels = Labels.NONE) -> Decided:
         """Ask the standard gates and the rules. The common answer is there already."""

@@ -9,7 +9,7 @@ from openfang.core.calls import Call, Mode
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool, Trust
-from openfang.policy.grants import agent_name, way_to_grant
+from openfang.policy.grants import agent_name, matches, way_to_grant
 from openfang.policy.places import ungranted
 
 if TYPE_CHECKING:
@@ -55,12 +55,11 @@ class ModeGate:
 
 @dataclass(frozen=True, slots=True)
 class SpecFrozenGate:
-    """What is risky runs only by a plan that was frozen; `frozen` looks its hash up.
+    """What is risky runs only by a plan that was frozen: the call's papers say whether it was.
 
     In the guided profile a person's yes may stand in for a plan; a made-up one is refused.
     """
 
-    frozen: Callable[[str, str | None], bool]
     guided: bool = True
     name: str = "spec_frozen"
 
@@ -68,7 +67,7 @@ class SpecFrozenGate:
         context = call.context
         if context.mode is not Mode.EXECUTION or tool.risk < Risk.HIGH:
             return ALLOW
-        if context.spec_hash and self.frozen(context.spec_hash, context.project):
+        if context.spec_hash and call.papers.frozen_for(context.project):
             return ALLOW
         reason = "Execution mode requires spec_frozen=True"
         way_out = "openfang spec freeze FILE, then call with --spec HASH"
@@ -114,17 +113,25 @@ class BlacklistGate:
         )
 
 
+def reads_papers(tool: Tool) -> bool:
+    """Whether a gate here would read the papers of a call of this tool."""
+    return tool.risk >= Risk.HIGH or tool.requires_admin_token or tool.trust is Trust.LOW
+
+
+def _opens(call: Call, tool: Tool) -> bool:
+    return bool(call.admin_token) and matches(call.papers.tools, tool.id)
+
+
 @dataclass(frozen=True, slots=True)
 class AdminTokenGate:
-    """Some tools want a second credential; `valid` checks token and tool."""
+    """Some tools want a second credential, which opens them."""
 
-    valid: Callable[[str, str], bool]
     name: str = "admin_token"
 
     def check(self, tool: Tool, call: Call) -> Decision:
         if not tool.requires_admin_token:
             return ALLOW
-        if call.admin_token and self.valid(call.admin_token, tool.id):
+        if _opens(call, tool):
             return ALLOW
         way_out = "openfang keys create NAME --admin-token, then call with --admin-token-file FILE"
         return Deny("Tool requires admin_token", "admin_token_missing", way_out)
@@ -134,13 +141,12 @@ class AdminTokenGate:
 class TrustGate:
     """What a source of low trust does to the world, a person or an admin token allows (C11.4)."""
 
-    valid: Callable[[str, str], bool]
     name: str = "trust"
 
     def check(self, tool: Tool, call: Call) -> Decision:
         if tool.trust is not Trust.LOW or not tool.effects:
             return ALLOW
-        if call.admin_token and self.valid(call.admin_token, tool.id):
+        if _opens(call, tool):
             return ALLOW
         reason = f"{tool.source} has low trust, and {tool.name} has side effects"
         return Ask(
@@ -188,8 +194,6 @@ _OURS = frozenset({Kind.BUILTIN, Kind.AGENT})
 
 def standard_gates(
     *,
-    frozen: Callable[[str, str | None], bool],
-    valid: Callable[[str, str], bool],
     checks: Mapping[str, Callable[[Call], Deny | None]],
     guided: bool,
 ) -> tuple[Gate, ...]:
@@ -197,10 +201,10 @@ def standard_gates(
     return (
         DisabledGate(),
         ModeGate(),
-        SpecFrozenGate(frozen, guided),
+        SpecFrozenGate(guided),
         ProjectGate(),
         BlacklistGate(),
-        AdminTokenGate(valid),
-        TrustGate(valid),
+        AdminTokenGate(),
+        TrustGate(),
         GrantGate(checks),
     )

@@ -16,7 +16,7 @@ from openfang.core.keys import AdminToken, Key
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 KEY_PREFIX = "of_"
 TOKEN_PREFIX = "oft_"  # noqa: S105 - a prefix
@@ -32,7 +32,7 @@ def new_secret(prefix: str) -> str:
 class KeyStore:
     """Look keys up by their digest; the secret itself is nowhere."""
 
-    database: Database
+    database: Reader
     pepper: bytes
     now: Callable[[], int] = time.time_ns
 
@@ -66,56 +66,70 @@ class KeyStore:
             token.expires_at,
         )
 
-    def find_key(self, secret: str) -> Key | None:
+    async def find_key(self, secret: str) -> Key | None:
         """Return the key with this secret, if it is in force now."""
-        row = self._in_force("key", secret)
+        row = await self._in_force("key", secret)
         return _key(row) if row else None
 
-    def digests(self) -> frozenset[bytes]:
+    async def digests(self) -> frozenset[bytes]:
         """Return the digests of all keys that are in force now."""
-        sql = (
-            "SELECT digest FROM keys WHERE kind = 'key' AND revoked_at IS NULL "
-            "AND (expires_at IS NULL OR expires_at > ?)"
-        )
-        return frozenset(row[0] for row in self.database.read_now(sql, (self.now(),)))
+        sql = f"SELECT digest FROM keys WHERE {_IN_FORCE}"  # noqa: S608 - constants
+        return frozenset(row[0] for row in await self.database.read(sql, (self.now(),)))
 
-    def ended(self, name: str) -> bool:
+    async def in_force(self, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Return those of these digests whose keys are in force now."""
+        found: set[bytes] = set()
+        for first in range(0, len(digests), _AT_A_TIME):
+            some = digests[first : first + _AT_A_TIME]
+            # Always as many marks: the statement is then one that the database knows.
+            more = [some[-1]] * (_AT_A_TIME - len(some))
+            rows = await self.database.read(_STILL, (self.now(), *some, *more))
+            found.update(row[0] for row in rows)
+        return frozenset(found)
+
+    async def ended(self, name: str) -> bool:
         """Whether there was a key of this name, and it is not in force any more."""
         sql = "SELECT revoked_at, expires_at FROM keys WHERE name = ? AND kind = 'key'"
-        rows, now = self.database.read_now(sql, (name,)), self.now()
+        rows, now = await self.database.read(sql, (name,)), self.now()
         return bool(rows) and not any(
             revoked is None and (expires is None or expires > now) for revoked, expires in rows
         )
 
-    def budget(self, name: str) -> float | None:
+    async def budget(self, name: str) -> float | None:
         """What may be spent on models in a day for the key of this name."""
         sql = (
             "SELECT CAST(json_extract(body, '$.budget_usd_per_day') AS DOUBLE PRECISION) FROM keys "
             "WHERE name = ? AND kind = 'key' AND revoked_at IS NULL"
         )
-        return min((one for (one,) in self.database.read_now(sql, (name,)) if one), default=None)
+        rows = await self.database.read(sql, (name,))
+        return min((one for (one,) in rows if one), default=None)
 
-    def find_token(self, secret: str) -> AdminToken | None:
+    async def find_token(self, secret: str) -> AdminToken | None:
         """Return the admin token with this secret, if it is in force now."""
-        row = self._in_force("admin_token", secret)
+        row = await self._in_force("admin_token", secret)
         return _token(row) if row else None
 
-    def _in_force(self, kind: str, secret: str) -> tuple[Any, ...] | None:
+    async def _in_force(self, kind: str, secret: str) -> tuple[Any, ...] | None:
         sql = f"SELECT {_COLUMNS} FROM keys WHERE digest = ? AND kind = ?"  # noqa: S608 - constants
-        rows = self.database.read_now(sql, (self.digest(secret), kind))
+        rows = await self.database.read(sql, (self.digest(secret), kind))
         if not rows or rows[0][6] is not None:
             return None
         expires_at = rows[0][5]
         return None if expires_at is not None and expires_at <= self.now() else rows[0]
 
-    def all(self) -> list[Key | AdminToken]:
+    async def all(self) -> list[Key | AdminToken]:
         """List everything that was ever created, oldest first."""
         sql = f"SELECT {_COLUMNS} FROM keys ORDER BY created_at, id"  # noqa: S608 - constants
-        return [
-            _key(row) if row[2] == "key" else _token(row) for row in self.database.read_now(sql)
-        ]
+        rows = await self.database.read(sql)
+        return [_key(row) if row[2] == "key" else _token(row) for row in rows]
 
 
+_AT_A_TIME = 50
+_IN_FORCE = "kind = 'key' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+_STILL = (
+    f"SELECT digest FROM keys WHERE {_IN_FORCE} "  # noqa: S608 - constants
+    f"AND digest IN ({', '.join('?' * _AT_A_TIME)})"
+)
 _INSERT = (
     "INSERT INTO keys (id, name, kind, digest, body, created_at, expires_at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -12,7 +12,7 @@ from openfang.core.keys import Spec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openfang.storage.database import Database
+    from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
 
@@ -26,19 +26,19 @@ def spec_hash(content: bytes) -> str:
 class SpecStore:
     """Reads specs and projects."""
 
-    database: Database
+    database: Reader
 
-    def frozen(self, spec: str, project: str | None) -> bool:
-        """Whether this hash was frozen, for this project."""
+    async def projects(self, spec: str) -> frozenset[str]:
+        """Name the projects for which this hash was frozen."""
         sql = "SELECT project FROM specs WHERE hash = ?"
-        return any(project in {None, row[0]} for row in self.database.read_now(sql, (spec,)))
+        return frozenset(row[0] for row in await self.database.read(sql, (spec,)))
 
-    def all(self) -> list[Spec]:
+    async def all(self) -> list[Spec]:
         """List all specs, oldest first."""
         sql = "SELECT hash, project, name, frozen_by, frozen_at FROM specs ORDER BY frozen_at"
         return [
             Spec(hash=row[0], project=row[1], name=row[2], frozen_by=row[3], frozen_at=row[4])
-            for row in self.database.read_now(sql)
+            for row in await self.database.read(sql)
         ]
 
 

@@ -53,11 +53,17 @@ class Budgets:
         Those of its agent and its caller are as the run began; the node's can stop it meanwhile.
         """
         parts, look = self.parts, LedgerStore(self.parts.database)
-        own = (*_of_agent(spec, payer), *self._of_caller(payer.caller))
+        own = tuple(_of_agent(spec, payer))
+        theirs: list[Allowance] | None = None
 
         async def over(used: Usage) -> Reached | None:
+            nonlocal theirs
+            if theirs is None:
+                theirs = await self._of_caller(payer.caller)
             now = parts.clock.time_ns()
-            return self._of_chain(chain) or await reached((*own, *self._of_node()), look, used, now)
+            return self._of_chain(chain) or await reached(
+                (*own, *theirs, *self._of_node()), look, used, now
+            )
 
         return over
 
@@ -85,17 +91,19 @@ class Budgets:
         told = chain.purse.given_usd if chain.purse else None
         return least(told, self.parts.config.guard.chain_usd or None) or 0.0
 
-    def _of_caller(self, caller: str) -> Iterator[Allowance]:
+    async def _of_caller(self, caller: str) -> list[Allowance]:
         kind, _, name = caller.partition(":")
-        most = self.parts.keys.budget(name) if kind == "key" else None
-        if most:
-            yield Allowance(
-                account=Account(whose=Whose.CALLER, name=caller),
-                window=Window.DAY,
-                said=f"the key {name}",
-                setting="openfang keys create --budget-usd-per-day",
-                cost_usd=most,
-            )
+        most = await self.parts.keys.budget(name) if kind == "key" else None
+        if not most:
+            return []
+        allowance = Allowance(
+            account=Account(whose=Whose.CALLER, name=caller),
+            window=Window.DAY,
+            said=f"the key {name}",
+            setting="openfang keys create --budget-usd-per-day",
+            cost_usd=most,
+        )
+        return [allowance]
 
     def _of_node(self) -> Iterator[Allowance]:
         config = self.parts.config.budget

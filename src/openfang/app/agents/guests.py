@@ -51,6 +51,7 @@ class Guests:
     written: Callable[[], Collection[AgentSpec]]
     known: dict[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
     _people: dict[str, Above] = field(default_factory=dict[str, Above])
+    _ended: set[str] = field(default_factory=set[str])
     _left: list[str] = field(default_factory=list[str])
 
     async def start(self, call: Call, text: str) -> str:
@@ -78,6 +79,13 @@ class Guests:
             await self._explain(name)
         for one in (name, *self._below(name)):
             self._drop(one)
+
+    async def look(self) -> None:
+        """See whose keys have ended meanwhile."""
+        for parent in {spec.parent for spec in self.known.values()}:
+            kind, _, name = parent.partition(":")
+            if kind == "key" and await self.parts.keys.ended(name):
+                self._ended.add(name)
 
     def check(self) -> None:
         """Hold each to what its parent has now; one that has more, or has none, is ended."""
@@ -124,7 +132,7 @@ class Guests:
             found = self._named(spec.parent)
             return _of_an_agent(found) if found else None
         kind, _, name = spec.parent.partition(":")
-        if kind == "key" and self.parts.keys.ended(name):
+        if kind == "key" and name in self._ended:
             return None
         return self._people.get(spec.parent)
 

@@ -36,26 +36,27 @@ class Holders:
     parts: Parts
     running: Mapping[str, AgentSource]
 
-    def find(self, caller: str) -> Caller | None:
+    async def find(self, caller: str) -> Caller | None:
         """Give who that is now; nothing if their key or their manifest is gone."""
         if caller.startswith(_AGENT):
             source = self.running.get(caller.removeprefix(_AGENT))
             return source.spec.caller if source and not source.spec.life else None
-        return self._by_key(caller.removeprefix(_KEY)) if caller.startswith(_KEY) else None
+        return await self._by_key(caller.removeprefix(_KEY)) if caller.startswith(_KEY) else None
 
-    def must_find(self, caller: str, root: str = "") -> Caller:
+    async def must_find(self, caller: str, root: str = "") -> Caller:
         """Give who that is now, if they and whoever they act for may still call."""
-        found = self.find(caller)
+        found = await self.find(caller)
         if found is None:
             raise _gone(caller)
-        if root and root != caller and self.find(root) is None:
+        if root and root != caller and await self.find(root) is None:
             raise _gone(root)
         return found
 
-    def can_find(self, caller: Caller, root: str) -> bool:
+    async def can_find(self, caller: Caller, root: str) -> bool:
         """Whether this one would be found again later, as it is, and whoever it acts for."""
-        found = all(self.find(one) is not None for one in {caller.id, root})
-        return caller.within is None and found
+        if caller.within is not None or await self.find(caller.id) is None:
+            return False
+        return root == caller.id or await self.find(root) is not None
 
     def context(self, caller: Caller, was: Context) -> Context:
         """Bind a caller to what it chose then. What it may not choose any more is refused."""
@@ -73,11 +74,11 @@ class Holders:
         )
         return bind(caller, wish, blacklist)
 
-    def _by_key(self, name: str) -> Caller | None:
+    async def _by_key(self, name: str) -> Caller | None:
         if name == _CONFIGURED and self.parts.config.api_key is not None:
             return Key(id=name, name=name, projects=(DEFAULT_PROJECT,)).caller()
         now = self.parts.clock.time_ns()
-        keys = (key for key in self.parts.keys.all() if isinstance(key, Key))
+        keys = [key for key in await self.parts.keys.all() if isinstance(key, Key)]
         return next(
             (self._caller(key) for key in keys if key.name == name and _holds(key, now)), None
         )

@@ -59,7 +59,7 @@ class Resuming:
 
         So is one whose caller had brought more than a message: it is theirs to bring again.
         """
-        caller = self._holders.find(one.caller)
+        caller = await self._holders.find(one.caller)
         if caller is None or one.agent not in self.running:
             raise await self._given_up(
                 one, f"The agent {one.agent} or the key of {one.caller} was gone after a restart."

@@ -148,7 +148,8 @@ class Agents:
                     await self._follow()
                 self.ready.set()
             elif self.guests.known:
-                self.apply()  # a parent's key may have ended
+                await self.guests.look()  # a parent's key may have ended
+                self.apply()
             await self.guests.tidy()
             await anyio.sleep(_LOOK_SECONDS)
 
@@ -285,14 +286,14 @@ class Agents:
     def _tools(self, caller: Caller) -> Sequence[Tool]:
         return self.parts.catalog.list(caller)
 
-    def _bound(self, agent: Caller, call: Call) -> Call:
+    async def _bound(self, agent: Caller, call: Call) -> Call:
         """Bind a call to the agent; what its own caller is bound to can only tighten it."""
         theirs = call.context
         mode = Mode.PLANNING if theirs.mode is Mode.PLANNING else None
         wish = Bound(mode=mode, task_id=theirs.task_id, blacklist=theirs.blacklist)
         context = bind(agent, wish, self.parts.config.policy.blacklist)
         kind, _, name = call.root.partition(":")
-        if kind == "key" and self.parts.keys.ended(name):
+        if kind == "key" and await self.parts.keys.ended(name):
             context = replace(context, excess=_ended(call.root))
         return replace(call, caller=agent, context=context)
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from openfang.core.errors import GuardTripped
+from openfang.app.auth.shared import Shared
+from openfang.core.errors import GuardTripped, OpenFangError
 from openfang.guard.rate import Granted, Limited, Limiter, Quota
 from openfang.pipeline.guards import granted
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from openfang.app.auth.issuer import TrustedIssuer
+    from openfang.core.calls import Caller
     from openfang.core.ports import Clock
     from openfang.storage.keys import KeyStore
 
@@ -42,13 +46,16 @@ class RightKeys:
     issuer: TrustedIssuer
     _digests: frozenset[bytes] = frozenset()
     _until: float = float("-inf")
+    _looks: Shared[frozenset[bytes]] = field(default_factory=Shared[frozenset[bytes]])
 
-    def __contains__(self, secret: str) -> bool:
+    async def hold(self, secret: str) -> bool:
+        """Whether this is one of them."""
         if self.issuer.reads(secret):
             return self.issuer.find(secret) is not None
         now = self.clock.monotonic()
         if now >= self._until:
-            self._digests, self._until = self.store.digests(), now + _FRESH_SECONDS
+            self._digests = await self._looks.look("digests", self.store.digests)
+            self._until = now + _FRESH_SECONDS
         return self.store.digest(secret) in self._digests
 
 
@@ -64,6 +71,7 @@ class Doors:
     failures: Limiter = field(default_factory=Limiter)
     _of_right_keys: Limiter = field(default_factory=Limiter)
     _told: Limiter = field(default_factory=Limiter)
+    _trying: Counter[str] = field(default_factory=Counter[str])
     _welcome: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
 
     def charge(self, address: str, cells: int) -> Granted:
@@ -76,14 +84,42 @@ class Doors:
         now = self.clock.monotonic()
         return granted(self.addresses.look(address, 0, self.quota, now), address)
 
-    def check(self, address: str, secret: str) -> None:
+    async def sign_in(
+        self, address: str, secret: str, find: Callable[[], Awaitable[Caller | None]]
+    ) -> Caller | None:
+        """Find who that is, and remember how it went.
+
+        As long as nobody knows, it counts as a failure, so that guesses side by side get no further
+        than one after the other; so does the guess of one who does not wait for the answer.
+        """
+        self._trying[address] += 1
+        found: Caller | None = None
+        failed = True
+        try:
+            await self._check(address, secret)
+            found = await find()
+            failed = found is None
+        except OpenFangError:
+            failed = False  # it was refused already, or nobody could tell
+            raise
+        finally:
+            self._trying[address] -= 1
+            if not self._trying[address]:
+                del self._trying[address]
+            if failed:
+                self.failures.charge(address, 1, self.failing, self.clock.monotonic())
+        await self._tell(address, secret, known=found is not None)
+        return found
+
+    async def _check(self, address: str, secret: str) -> None:
         """Refuse an address that failed too often; a right key, or one used there, is let through.
 
         The key of the configuration may be one that can be guessed: only its use before counts.
         """
         now = self.clock.monotonic()
-        charge = self.failures.look(address, 1, self.failing, now)
-        if not isinstance(charge, Limited) or self._lets_through(address, secret, now):
+        trying = min(self._trying[address], self.failing.burst)
+        charge = self.failures.look(address, trying, self.failing, now)
+        if not isinstance(charge, Limited) or await self._lets_through(address, secret, now):
             return
         if isinstance(self._told.charge(address, 1, _TOLD, now), Granted):
             _log.warning("Policy violation: too many keys from %s were not known", address)
@@ -94,20 +130,19 @@ class Doors:
             retry_after=charge.retry_after,
         )
 
-    def _lets_through(self, address: str, secret: str, now: float) -> bool:
+    async def _lets_through(self, address: str, secret: str, now: float) -> bool:
         mark = _mark(address, secret)
         if mark in self._welcome:
             return True
         own = self._of_right_keys.look(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
-        return isinstance(own, Granted) and secret in self.right
+        return isinstance(own, Granted) and await self.right.hold(secret)
 
-    def tell(self, address: str, secret: str, *, known: bool) -> None:
-        """Remember how it went."""
-        mark, now = _mark(address, secret), self.clock.monotonic()
+    async def _tell(self, address: str, secret: str, *, known: bool) -> None:
+        mark = _mark(address, secret)
         if not known:
             self._welcome.pop(mark, None)
-            self.failures.charge(address, 1, self.failing, now)
-            if secret in self.right:  # but not for this edge
+            if await self.right.hold(secret):  # but not for this edge
+                now = self.clock.monotonic()
                 self._of_right_keys.charge(mark.hex(), 1, _OF_A_RIGHT_KEY, now)
         elif mark not in self._welcome:
             self._welcome[mark] = None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from typing import TYPE_CHECKING
 
 from openfang.app.auth.claims import Bad, Holder
-from openfang.app.auth.scopes import BoundKey
-from openfang.app.home.new import DEFAULT_PROJECT
 from openfang.core.calls import Role
 from openfang.core.errors import (
     INSUFFICIENT_SCOPE,
@@ -17,7 +14,6 @@ from openfang.core.errors import (
     Unauthenticated,
 )
 from openfang.core.events import POLICY_VIOLATION, Record
-from openfang.core.keys import Key
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,23 +30,13 @@ _OTHER_KEY = "use a key made with: openfang keys create NAME"
 async def identify(parts: Parts, secret: str, edge: str) -> Caller:
     """Return who holds this key or token; one that is not in force is nobody's."""
     await parts.issuer.prepare(secret)
-    held = find_key(parts, secret)
+    held = await parts.callers.credentials.find(secret)
     if held is None:
         raise await _nobody(parts, secret)
     caller = held.caller()
     if not held.opens(edge):
         await _keep_out(parts, held, caller, edge)
     return caller
-
-
-def find_key(parts: Parts, secret: str) -> Credential | None:
-    """Find the key with this secret, or the token, if it is in force."""
-    configured = parts.config.api_key
-    if configured and _same(configured.get_secret_value(), secret):
-        return Key(id="config", name="config", projects=(DEFAULT_PROJECT,))
-    found = parts.issuer.find if parts.issuer.reads(secret) else parts.keys.find_key
-    key = found(secret)
-    return BoundKey(key, parts.config) if key is not None and key.bound else key
 
 
 async def _nobody(parts: Parts, secret: str) -> Unauthenticated:
@@ -78,13 +64,6 @@ async def _keep_out(parts: Parts, held: Credential, caller: Caller, edge: str) -
         await refuse(parts, caller, INSUFFICIENT_SCOPE, reason, f"ask the issuer for {scopes}")
     reason = f"{caller.id} may not come in over {edge}."
     await refuse(parts, caller, "edge", reason, f"{_OTHER_KEY} --edge {edge}")
-
-
-def _same(one: str, other: str) -> bool:
-    """Compare in constant time, whatever bytes the environment held."""
-    return hmac.compare_digest(
-        one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
-    )
 
 
 async def require(parts: Parts, caller: Caller, *roles: Role) -> None:

@@ -62,17 +62,23 @@ class ServedNode:
         """Return who used this key a moment ago: such a one has no need to sign in."""
         return self.parts.callers.recent(secret, edge)
 
-    def who(self, secret: str, edge: str) -> Caller | None:
+    async def who(self, secret: str, edge: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
-        return self.parts.callers.find(secret, edge)
+        return await self.parts.callers.find(secret, edge)
 
-    async def prepare(self, secret: str) -> None:
-        """Have at hand what an access token is judged by; a key needs nothing."""
+    async def sign_in(self, address: str, secret: str, edge: str) -> Caller:
+        """Return who holds this key, or refuse: on record, but for an address of many guesses."""
         await self.parts.issuer.prepare(secret)
+        try:
+            found = await self.doors.sign_in(address, secret, partial(self.who, secret, edge))
+        except GuardTripped as tripped:
+            self.parts.turned_away(tripped.rule)
+            raise
+        return found or await identify(self.parts, secret, edge)
 
-    async def identify(self, secret: str, edge: str) -> Caller:
-        """Return who holds this key, or refuse on record."""
-        return await identify(self.parts, secret, edge)
+    def still(self, caller: Caller, secret: str, edge: str) -> Callable[[], bool]:
+        """Give what says whether one who was let in would be so again; it awaits nothing."""
+        return self.parts.callers.still(caller, secret, edge)
 
     def authority(self) -> Authority | None:
         """Say whose access tokens are accepted beside our own keys, if anybody's are."""
@@ -126,18 +132,6 @@ class ServedNode:
 
     def _cells(self, work: str) -> int:
         return getattr(self.parts.config.limits.costs, work)
-
-    def may_sign_in(self, address: str, secret: str) -> None:
-        """Refuse an address that failed to sign in too often, before the key is looked up."""
-        try:
-            self.doors.check(address, secret)
-        except GuardTripped as tripped:
-            self.parts.turned_away(tripped.rule)
-            raise
-
-    def signed_in(self, address: str, secret: str, *, known: bool) -> None:
-        """Tell how it went."""
-        self.doors.tell(address, secret, known=known)
 
     def hosts(self) -> frozenset[str]:
         """Names and addresses under which the node is reached."""

@@ -100,9 +100,10 @@ def _found(home: Home, config: Config) -> Made:
             require_master_key(home, config)
         database.connection.execute(*insert_project(DEFAULT_PROJECT))
         master = MasterKey.open(home.path, keyring=config.secrets.keyring)
-        file = Path(config.audit.checkpoint_file)
-        notary = Notary(node=node, key=master.signing_key(), file=file)
-        return _key_file(home, KeyStore(database, master.derive("api-keys")), notary)
+        checkpoints = Path(config.audit.checkpoint_file)
+        notary = Notary(node=node, key=master.signing_key(), file=checkpoints)
+        keys = KeyStore(database, master.derive("api-keys"))
+        return _key_file(home, database.path, keys, notary)
     finally:
         database.close()
 
@@ -132,16 +133,16 @@ def _write_agents(home: Home) -> None:
     write_starters(home.path)
 
 
-def _key_file(home: Home, keys: KeyStore, notary: Notary) -> Made:
+def _key_file(home: Home, file: Path, keys: KeyStore, notary: Notary) -> Made:
     """See to it that the key file holds a key that is in force; one that does not is kept."""
     made = Made.HOME
     if home.key_file.exists():
         secret = home.key_file.read_text("utf-8", errors="surrogateescape").strip()
-        if keys.find_key(secret) is not None:
+        if at_once(keys.find_key(secret)) is not None:
             return Made.NOTHING
         home.key_file.replace(home.old_key_file)
         made = Made.KEY
-    _first_key(home, keys, notary)
+    _first_key(home, file, keys, notary)
     return made
 
 
@@ -154,9 +155,9 @@ def require_master_key(home: Home, config: Config) -> None:
         )
 
 
-def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
+def _first_key(home: Home, file: Path, keys: KeyStore, notary: Notary) -> None:
     """Make an administrator's key, on record like any other, and sign the log that it begins."""
-    names = {key.name for key in keys.all()}
+    names = {key.name for key in at_once(keys.all())}
     name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
     key = Key(
         id=new_id("key"),
@@ -168,7 +169,7 @@ def _first_key(home: Home, keys: KeyStore, notary: Notary) -> None:
     secret = new_secret(KEY_PREFIX)
     payload = orjson.dumps({"key": key.id, "name": name, "role": "admin", "by": "init"}).decode()
     line = Line(KEY_CREATED, "info", "", "", payload, "{}")
-    writer = Writer(path=keys.database.path, node=notary.node, digest=digest)
+    writer = Writer(path=file, node=notary.node, digest=digest)
     try:
         writer.write_blocking(Unit((line,), (keys.insert_key(key, secret),)))
         point = notary.sign(writer.head, key.created_at)

@@ -17,7 +17,7 @@ def at_rest(home: Home, config: Config) -> Database:
     file = config.storage.file(home.path)
     if file is None:
         from openfang.storage.postgres.address import address  # noqa: PLC0415 - start-up time
-        from openfang.storage.postgres.aside import Resting  # noqa: PLC0415 - as above
+        from openfang.storage.postgres.resting import Resting  # noqa: PLC0415 - as above
 
         return cast("Database", Resting(address(config.storage.url)))
     if not file.exists():

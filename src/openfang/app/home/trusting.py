@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openfang.app.home.checks import Check, ok, warn
+from openfang.storage.database import at_once
 from openfang.storage.health import held_back
 from openfang.storage.keys import KeyStore
 
@@ -29,7 +30,7 @@ def held(database: Database) -> Check:
 
 def peers(database: Database, config: Config) -> Check:
     """Say which peers are to come in with a key that is not there: they would not be known."""
-    keys = {key.name for key in KeyStore(database, b"").all() if key.revoked_at is None}
+    keys = {key.name for key in at_once(KeyStore(database, b"").all()) if key.revoked_at is None}
     lost = [f"{name} comes as {key}" for name, key in _named(config) if key not in keys]
     if not lost:
         return ok("peers", "each comes with a key that is there")

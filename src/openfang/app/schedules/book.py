@@ -46,7 +46,7 @@ class Book:
         """Make one on behalf of whoever calls, bound to what the call is bound to."""
         agents = await self._agents()
         agent = self._agent_of(call.caller, str(wanted.get("agent", "")))
-        if not Holders(self.parts, agents.running).can_find(call.caller, call.root):
+        if not await Holders(self.parts, agents.running).can_find(call.caller, call.root):
             raise _nobody(call)
         now, config = self.parts.clock.time_ns(), self.parts.config.schedules
         description = readable(str(wanted["description"]))

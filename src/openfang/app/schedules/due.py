@@ -160,7 +160,7 @@ class Due:
     async def _begun(self, moment: Moment) -> Again | None:
         errand = errand_of(moment.schedule, moment.due)
         try:
-            self._check(errand)
+            await self._check(errand)
         except CallRefused as refusal:
             await self._refused(moment, refusal.message)
             return None
@@ -186,9 +186,9 @@ class Due:
         if now is not None and now.version == moment.schedule.version:
             await self.parts.broker.append([], moment.statements(after))
 
-    def _check(self, errand: Errand) -> None:
+    async def _check(self, errand: Errand) -> None:
         """Refuse at once who is gone, or an agent that is not there for its owner."""
-        call = self._errands.call(errand)
+        call = await self._errands.call(errand)
         self.parts.catalog.find(call.caller, call.tool)
 
     async def _refused(self, moment: Moment, why: str) -> None:

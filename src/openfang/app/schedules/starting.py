@@ -67,10 +67,10 @@ class Errands:
     parts: Parts
     agents: Agents
 
-    def call(self, errand: Errand) -> Call:
+    async def call(self, errand: Errand) -> Call:
         """Make the call that the run is. Who is gone is refused; who may less, by the path."""
         holders = Holders(self.parts, self.agents.running)
-        caller = holders.must_find(errand.owner, errand.root)
+        caller = await holders.must_find(errand.owner, errand.root)
         config, clock = self.parts.config, self.parts.clock
         return Call(
             tool=tool_id(Kind.AGENT, errand.agent),
@@ -109,7 +109,7 @@ class Errands:
     async def _work(
         self, errand: Errand, invoke: Invoke, client: Client, progress: Listener
     ) -> Result:
-        return await invoke(replace(self.call(errand), client=client, progress=progress))
+        return await invoke(replace(await self.call(errand), client=client, progress=progress))
 
     def _session(self, errand: Errand) -> SessionSummary:
         source, now = self.agents.running.get(errand.agent), self.parts.clock.time_ns()

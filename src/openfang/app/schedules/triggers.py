@@ -55,7 +55,7 @@ class Events:
         payload = call.arguments.get("payload", {})
         text = _written(payload)
         starts, held = list[Trigger](), list[dict[str, str]]()
-        found_again = Holders(self.parts, agents.running).can_find(call.caller, call.root)
+        found_again = await Holders(self.parts, agents.running).can_find(call.caller, call.root)
         for trigger in waiting_for(self.parts, agents, kind):
             why = self._held(trigger) if found_again else _NOBODY
             if why:
@@ -110,7 +110,7 @@ class Triggered:
         """Begin the run that an event is for; the same one again is not begun twice."""
         errand = _errand(timer.id, timer.body)
         try:
-            self._errands.call(errand)
+            await self._errands.call(errand)
             await self._errands.begin(errand, self.invoke, (_kept(errand, timer.body, timer.id),))
         except CallRefused as refusal:
             await self._refused(errand, refusal.message)

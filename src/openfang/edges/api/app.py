@@ -30,6 +30,7 @@ from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import challenge
 from openfang.edges.api.paths import pattern_of
 from openfang.edges.api.routes.tools import CALL
+from openfang.edges.api.staying import still_of_one
 from openfang.edges.api.table import ENDPOINTS
 from openfang.edges.api.watch import Watch
 from openfang.protocols.hops.words import read_told
@@ -149,8 +150,7 @@ class Api:
                 told = await mount.refuse(served.route, error, headers, scope["query_string"])
                 await served.fail(told, self._left(caller, scope))
                 return
-            if body:
-                caller = served.caller = await self._caller(scope, secret, mount.edge)
+            caller = served.caller = await self._caller(scope, secret, mount.edge)
         came = Came(
             node=self.node,
             caller=caller,
@@ -164,8 +164,8 @@ class Api:
             receive=receive,
             begin=served.begin,
             left=partial(self._left, caller, scope),
-            still=partial(self._still, caller, secret, mount.edge),
-            enter=partial(self._sign_in, _address(scope), edge=mount.edge),
+            still=still_of_one(self.node, caller, secret, mount.edge),
+            enter=partial(self.node.sign_in, _address(scope), edge=mount.edge),
         )
         await mount.serve(came)
 
@@ -178,12 +178,6 @@ class Api:
         except OpenFangError:
             self.node.charge(caller, "health")
             raise
-
-    def _still(self, caller: Caller, secret: str | None, edge: str) -> bool:
-        """Whether who asked would be let in again."""
-        if secret is None:
-            return caller == self.node.anybody()
-        return caller == (self.node.recent(secret, edge) or self.node.who(secret, edge))
 
     async def _read(
         self, endpoint: Endpoint, caller: Caller, scope: Scope, receive: Receive, headers: Headers
@@ -247,15 +241,7 @@ class Api:
         if secret is None:
             return self._without_key(_address(scope))
         recent = self.node.recent(secret, edge)
-        return recent or await self._sign_in(_address(scope), secret, edge)
-
-    async def _sign_in(self, address: str, secret: str, edge: str) -> Caller:
-        await self.node.prepare(secret)
-        # From here to what is told of it without a pause: guesses side by side count as well.
-        self.node.may_sign_in(address, secret)
-        caller = self.node.who(secret, edge)
-        self.node.signed_in(address, secret, known=caller is not None)
-        return caller or await self.node.identify(secret, edge)
+        return recent or await self.node.sign_in(_address(scope), secret, edge)
 
     def _without_key(self, address: str) -> Caller:
         anybody = self.node.anybody()

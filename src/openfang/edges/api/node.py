@@ -26,16 +26,16 @@ class Node(Protocol):
         """Return who used this key a moment ago: such a one has no need to sign in."""
         ...
 
-    def who(self, secret: str, edge: str) -> Caller | None:
+    async def who(self, secret: str, edge: str) -> Caller | None:
         """Return who holds this key, if it is in force and good for this edge."""
         ...
 
-    async def prepare(self, secret: str) -> None:
-        """Have at hand what an access token is judged by; a key needs nothing."""
+    async def sign_in(self, address: str, secret: str, edge: str) -> Caller:
+        """Return who holds this key, or refuse: on record, but for an address of many guesses."""
         ...
 
-    async def identify(self, secret: str, edge: str) -> Caller:
-        """Return who holds this key, or refuse on record."""
+    def still(self, caller: Caller, secret: str, edge: str) -> Callable[[], bool]:
+        """Give what says whether one who was let in would be so again; it awaits nothing."""
         ...
 
     def authority(self) -> Authority | None:
@@ -76,14 +76,6 @@ class Node(Protocol):
 
     def charge_address(self, address: str, work: str) -> Granted:
         """Take the cells from the rate of an address, or refuse."""
-        ...
-
-    def may_sign_in(self, address: str, secret: str) -> None:
-        """Refuse an address that failed to sign in too often, before the key is looked up."""
-        ...
-
-    def signed_in(self, address: str, secret: str, *, known: bool) -> None:
-        """Tell how it went."""
         ...
 
     def hosts(self) -> frozenset[str]:

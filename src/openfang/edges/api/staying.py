@@ -11,7 +11,9 @@ from openfang.core.errors import GuardTripped
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from openfang.core.calls import Caller
     from openfang.edges.api.mount import Came
+    from openfang.edges.api.node import Node
 
 Still: TypeAlias = "Callable[[], bool]"
 _A_SHARE: Final = 2
@@ -21,6 +23,13 @@ _OF_ISSUER: Final = "oauth:"
 def always() -> bool:
     """Say that a caller is in force whatever comes."""
     return True
+
+
+def still_of_one(node: Node, caller: Caller, secret: str | None, edge: str) -> Still:
+    """What says whether who asked would be let in again."""
+    if secret is None:
+        return lambda: caller == node.anybody()
+    return node.still(caller, secret, edge)
 
 
 def still_of(came: Came) -> Still:

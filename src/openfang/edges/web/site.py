@@ -138,7 +138,7 @@ class Site:
     async def _login(self, came: Came, form: Mapping[str, str]) -> Page | Go:
         wanted = form.get("next") or fields_of(came.query).get("next", "/")
         if came.method != "POST":
-            self._forget_ended(came)
+            await self._forget_ended(came)
             return _sign_in(wanted)
         secret = form.get("key", "").strip()
         try:
@@ -151,11 +151,11 @@ class Site:
             self._signed.end(old)
         return Go(where=ours(wanted), cookies=(self._cookie(came, self._signed.begin(secret)),))
 
-    def _forget_ended(self, came: Came) -> None:
+    async def _forget_ended(self, came: Came) -> None:
         """End the session of a key that is no longer in force."""
         name = self._name(came)
         secret = self._signed.secret(name) if name else None
-        if name and secret is not None and came.node.who(secret, _EDGE) is None:
+        if name and secret is not None and await came.node.who(secret, _EDGE) is None:
             self._signed.end(name)
 
     def _logout(self, came: Came) -> Go:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfang.core.log import QUERY_ROWS
-from openfang.storage.postgres.aside import Aside
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
 from openfang.storage.postgres.notices import Ear
@@ -34,14 +33,12 @@ class PostgresStorage:
     address: Address
     dialect: Dialect = field(init=False, default="postgres")
     pool: Pool = field(init=False)
-    _aside: Aside = field(init=False)
     _ear: Ear = field(init=False)
     statements: int = field(init=False, default=0)
     """How many were sent to read, for whoever counts."""
 
     def __post_init__(self) -> None:
-        self.pool, self._aside = Pool(self.address), Aside(self.address)
-        self._ear = Ear(self.address)
+        self.pool, self._ear = Pool(self.address), Ear(self.address)
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
@@ -50,14 +47,6 @@ class PostgresStorage:
         self.statements += 1
         given = storable(parameters)
         return await self.pool.read(lambda one: read_on(one, sql, given, most))
-
-    def read_now(
-        self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
-    ) -> list[tuple[Any, ...]]:
-        """Run one short query for somebody who cannot await it."""
-        self.statements += 1
-        given = storable(parameters)
-        return self._aside.read(lambda one: read_on(one, sql, given, most))
 
     async def aside(self, look: Look[T], turns: CapacityLimiter | None = None) -> T:
         """Look at much, as it was at one moment."""
@@ -80,7 +69,6 @@ class PostgresStorage:
         """Give the connections back."""
         await self._ear.aclose()
         await self.pool.aclose()
-        self._aside.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from openfang.core.tasks import TaskFilter, TaskState
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import BY_PIPELINE, Endpoint, Text
 from openfang.edges.api.exchange import json_answer
-from openfang.edges.api.routes.node import still
+from openfang.edges.api.routes.node import still_of
 from openfang.edges.api.routes.tools import CALL_HEADERS, made, read_options
 from openfang.edges.api.task_events import task_stream
 from openfang.edges.api.tasks import DISCOVER, NEW_TASK, SEND, TASK_EVENT, TASKS_QUERY
@@ -81,10 +81,11 @@ async def _cancel(asked: Asked) -> Answer:
 
 
 async def _events(asked: Asked) -> Stream:
+    still = still_of(asked)
     return await task_stream(
         asked.session.watch_task(asked.path["id"]),
         asked.node.place(asked.caller),
-        lambda: asked.node.ready and still(asked),
+        lambda: asked.node.ready and still(),
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer, secret_of
 from openfang.edges.api.node import EDGE
+from openfang.edges.api.staying import still_of_one
 from openfang.version import __version__
 
 if TYPE_CHECKING:
     from openfang.edges.api.exchange import Asked
+    from openfang.edges.api.staying import Still
 
 _HEALTHY = json_answer({"status": "ok"})
 _READY = "ready"
@@ -56,16 +57,13 @@ async def _metrics(asked: Asked) -> Answer:
 async def _events(asked: Asked) -> Stream:
     last = asked.headers.get(b"last-event-id", b"")
     after = int(last) if last.isdigit() and len(last) < _LONGEST_NUMBER else None
-    pieces = asked.node.events(asked.caller, after, partial(still, asked))
+    pieces = asked.node.events(asked.caller, after, still_of(asked))
     return Stream(pieces=pieces, content_type=b"text/event-stream")
 
 
-def still(asked: Asked) -> bool:
-    """Whether who asked would be let in again."""
-    secret = secret_of(asked.headers)
-    return asked.caller == (
-        asked.node.anybody() if secret is None else asked.node.who(secret, EDGE)
-    )
+def still_of(asked: Asked) -> Still:
+    """What says whether who asked would be let in again."""
+    return still_of_one(asked.node, asked.caller, secret_of(asked.headers), EDGE)
 
 
 _LONGEST_NUMBER = 19
