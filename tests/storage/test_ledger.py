@@ -77,7 +77,8 @@ def counted(database: Database, **more: str) -> dict[str, int]:
     """The calls of each key; they are the same once they are folded."""
     wanted = UsageQuery(by="key", **more)
     found = at_once(LedgerStore(database).report(wanted, None, NOON))
-    write(database, *fold(*at_once(LedgerStore(database).unfolded())))
+    unfolded = at_once(LedgerStore(database).unfolded())
+    write(database, *(fold(unfolded) if unfolded else ()))
     assert at_once(LedgerStore(database).report(wanted, None, NOON)) == found
     return {name: spent.tool_calls for name, spent in found.rows}
 
@@ -172,10 +173,11 @@ def test_calls_without_an_agent_are_counted_once_from_the_log(database: Database
 def test_of_two_that_count_at_once_one_is_too_late(database: Database) -> None:
     called(database, "key:ann")
     found = at_once(LedgerStore(database).unfolded())
-    write(database, *fold(*found))
+    assert found is not None
+    write(database, *fold(found))
     called(database, "key:ann")
     with pytest.raises(sqlite3.IntegrityError):
-        write(database, *fold(*found))
+        write(database, *fold(found))
     assert counted(database) == {"key:ann": 2}
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from openfang.core.bookmarks import Bookmark
 from openfang.storage.database import looked, open_home
 from openfang.storage.recent import recent
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
-
-    from openfang.storage.recent import Recent
 
 pytestmark = pytest.mark.requirement("C12.1", "C18.1")
 _INSERT = "INSERT INTO audit VALUES ('n', ?, 0, 'node_thing', 'info', '', '', ?, ?, x'00')"
@@ -33,8 +32,9 @@ def put(path: Path, seq: int, payload: str | bytes, context: str | bytes) -> Non
         connection.execute(_INSERT, (seq, payload, context))
 
 
-def read(path: Path, after: int, limit: int, **narrowed: Any) -> Recent:
-    return looked(path, lambda reader: recent(reader, after, limit, **narrowed))
+def read(path: Path, after: int, limit: int, **narrowed: Any) -> tuple[list[Any], int]:
+    found = looked(path, lambda reader: recent(reader, Bookmark(rest=after), limit, **narrowed))
+    return list(found.records), int(str(found.end))
 
 
 def of(caller: str) -> str:
@@ -47,6 +47,7 @@ def test_the_arguments_of_a_call_stay_where_they_are(log: Path) -> None:
     assert end == 1
     assert record == {
         "audit_id": 1,
+        "node": "n",
         "event_type": "node_thing",
         "level": "info",
         "created_at": record["created_at"],
@@ -64,7 +65,7 @@ def test_of_other_callers_only_the_numbers_are_passed(log: Path) -> None:
     assert ([one["audit_id"] for one in shown], end) == ([2], 5)
     shown, end = read(log, 5, 5, caller="key:a")
     assert ([one["audit_id"] for one in shown], end) == ([7], 7)
-    assert read(log, 7, 5) == ((), 7)
+    assert read(log, 7, 5) == ([], 7)
 
 
 def test_long_ones_come_in_smaller_parts(log: Path) -> None:

@@ -20,8 +20,9 @@ from openfang.audit.chain import Checkpoint
 from openfang.audit.notary import checkpoint_body
 from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.wire import moment
+from openfang.storage.chains import own_chain
 from openfang.storage.log import checkpoints_after, unanchored
-from openfang.storage.state import Settings, put_setting
+from openfang.storage.state import Settings, cursor, put_setting
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ async def anchoring(database: Reader, node: str, section: Anchor | None) -> Anch
     """Look how far it has got, if checkpoints are to be anchored at all."""
     if section is None:
         return None
-    last = await _last(database, section)
+    last = await _last(database, section, own_chain(database, node))
     waiting, since = await unanchored(database, node, last)
     return Anchoring(urlsplit(section.url).hostname or "", last, waiting, since)
 
@@ -79,18 +80,21 @@ async def audit_body(database: Reader, node: str, head: Head, config: Config) ->
     return {"records": head.seq, "hash": head.hash.hex(), **told}
 
 
-async def _last(database: Reader, section: Anchor) -> int:
-    return int(await Settings(database).get(_place(section)) or 0)
+async def _last(database: Reader, section: Anchor, chain: str) -> int:
+    return int(await Settings(database).get(_place(section, chain)) or 0)
 
 
-def _place(section: Anchor) -> str:
+def _place(section: Anchor, chain: str) -> str:
     """The setting that keeps how far it has got; an address may hold what is secret."""
-    return f"anchor:{sha256(section.url.encode()).hexdigest()[:16]}"
+    return cursor(f"anchor:{sha256(section.url.encode()).hexdigest()[:16]}", chain)
 
 
 @dataclass(slots=True)
 class Anchors:
-    """Sends the checkpoints of this node to the address of the configuration."""
+    """Sends the checkpoints of this node to the address of the configuration.
+
+    And those that a node which is gone has left behind.
+    """
 
     parts: Parts
     _failed: bool = False
@@ -112,8 +116,9 @@ class Anchors:
 
     async def _tried(self, section: Anchor) -> bool:
         try:
-            while points := await self._next(section):
-                await self._send(section, points)
+            for chain in await self.parts.sinks.heirs.chains():
+                while points := await self._next(section, chain):
+                    await self._send(section, points, chain)
         except OpenFangError as error:
             if not self._failed:
                 _log.warning("Checkpoints are not anchored: %s", error.message)
@@ -122,16 +127,17 @@ class Anchors:
         self._failed = False
         return True
 
-    async def _next(self, section: Anchor) -> list[Checkpoint]:
+    async def _next(self, section: Anchor, chain: str) -> list[Checkpoint]:
         database = self.parts.database
-        after = await _last(database, section)
-        found = await checkpoints_after(database, self.parts.writer.node, after, _AT_ONCE)
+        after = await _last(database, section, chain)
+        node = chain or self.parts.writer.node
+        found = await checkpoints_after(database, node, after, _AT_ONCE)
         return [
             Checkpoint(node=node, seq=seq, at=at, hash=head, signer=signer, signature=signature)
             for node, seq, at, head, signer, signature in found
         ]
 
-    async def _send(self, section: Anchor, points: Sequence[Checkpoint]) -> None:
+    async def _send(self, section: Anchor, points: Sequence[Checkpoint], chain: str) -> None:
         from openfang.host.http import HttpClient, Request  # noqa: PLC0415 - aiohttp takes 0.4 s
 
         body = b"".join(orjson.dumps(checkpoint_body(point)) + b"\n" for point in points)
@@ -151,7 +157,7 @@ class Anchors:
         if answer.status not in _OK:
             host = urlsplit(section.url).hostname
             raise SourceFailed(f"{host} answered with {answer.status}.")
-        moved = put_setting(_place(section), str(points[-1].seq))
+        moved = put_setting(_place(section, chain), str(points[-1].seq))
         await self.parts.writer.write(Unit(statements=(moved,)))
 
 

@@ -14,6 +14,7 @@ from openfang.app.auth.issuer import TrustedIssuer
 from openfang.app.clock import SystemClock
 from openfang.app.definitions import records_of, scanning_of, scans_of, sift_again
 from openfang.app.families import builtins_of, switched_off
+from openfang.app.heirs import Heirs
 from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
 from openfang.app.nodes.hops import NodeHops
@@ -279,7 +280,8 @@ def _pipeline(ground: _Ground, means: _Means, current: Current) -> Pipeline:
 
 def _sinks(ground: _Ground) -> Sinks:
     lock = ground.home.processes / "sinks.lock"
-    return Sinks(ground.database, ground.writer, lock, configured_sinks(ground.config))
+    heirs = Heirs(ground.database, ground.writer)
+    return Sinks(ground.database, ground.writer, lock, heirs, configured_sinks(ground.config))
 
 
 def _pushes(ground: _Ground, current: Current) -> Pushes:

@@ -31,6 +31,7 @@ from openfang.app.managing import Managing
 from openfang.app.schedules.people import Scheduling
 from openfang.app.spending import spending_report
 from openfang.config.home import find_home
+from openfang.core.bookmarks import bookmark
 from openfang.core.calls import Role
 from openfang.core.errors import NotFound, UnknownTool
 from openfang.core.events import AuditEvent
@@ -39,11 +40,13 @@ from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
-from openfang.storage.log import Place, batch, search
+from openfang.storage.chains import heads
+from openfang.storage.log import batch, chain_names, search
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.decisions import Explanation
     from openfang.core.ids import Kind
     from openfang.core.keys import Question, QuestionFilter
@@ -258,9 +261,14 @@ class Local(Managing, Scheduling, Installing):
         await require(self.parts, self.caller, Role.AUDITOR)
         return await self.parts.database.aside(lambda reader: _found(reader, wanted))
 
-    async def after(self, seq: int) -> AsyncIterator[AuditEvent]:
-        """Read every entry after this one, in order."""
-        async for row in self._rows(seq):
+    async def heads(self) -> Bookmark:
+        """Say where the log ends now."""
+        await require(self.parts, self.caller, Role.AUDITOR)
+        return await heads(self.parts.database)
+
+    async def after(self, seen: int | Bookmark) -> AsyncIterator[AuditEvent]:
+        """Read every entry after this one, those of each node in order."""
+        async for row in self._rows(seen):
             yield AuditEvent.of(row)
 
     async def sql(self, text: str) -> list[Table]:
@@ -268,7 +276,7 @@ class Local(Managing, Scheduling, Installing):
         await require(self.parts, self.caller, Role.AUDITOR)
         return await self.parts.database.query(text)
 
-    async def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
+    async def export(self, after: int | Bookmark) -> AsyncIterator[Mapping[str, Any]]:
         """Read the same with all that is hashed: a signed head, checkpoints, then records."""
         from openfang.app.verify import opened  # noqa: PLC0415 - it needs the signing library
         from openfang.audit.export import row_body  # noqa: PLC0415 - as above
@@ -282,17 +290,16 @@ class Local(Managing, Scheduling, Installing):
             if begun.covers(row):
                 yield row_body(row)
 
-    async def _rows(self, after: int) -> AsyncIterator[LogRow]:
+    async def _rows(self, after: int | Bookmark) -> AsyncIterator[LogRow]:
         """Read on in the log, some at once and aside: it may be long."""
-        place = Place(after)
-        while True:
-            await require(self.parts, self.caller, Role.AUDITOR)
-            found = await self.parts.database.aside(partial(batch, behind=place))
-            if not found:
-                return
-            for row in found:
-                yield row
-            place = Place(found[-1][1], found[-1][0])
+        await require(self.parts, self.caller, Role.AUDITOR)
+        for node in await self.parts.database.aside(chain_names):
+            last = bookmark(after).of(node)
+            while found := await self.parts.database.aside(partial(batch, node=node, after=last)):
+                for row in found:
+                    yield row
+                last = found[-1][1]
+                await require(self.parts, self.caller, Role.AUDITOR)
 
     async def prove(self, seq: int, digest: str) -> Proof:
         """Say whether the log has this record with this hash: that is no secret to who knows it."""

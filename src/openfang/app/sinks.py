@@ -1,7 +1,8 @@
 """Readers behind the log: each gets every entry at least once, in order, and delays nobody.
 
 A sink's place in the log is stored, so that what was written while it was away is passed on later.
-Of several processes on one home, one at a time feeds the sinks.
+Of several processes on one home, one at a time feeds the sinks. Each of several nodes passes on the
+records of its own chain, and those that a node which is gone has left behind.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import orjson
 from anyio import to_thread
 
 from openfang.app.plugins import load_plugin
+from openfang.core.bookmarks import ALONE
 from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
-from openfang.storage.log import Place, batch
-from openfang.storage.state import Settings, put_setting
+from openfang.storage.log import batch
+from openfang.storage.state import Settings, advance, cursor
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from openfang.app.heirs import Heirs
     from openfang.config.models import Config
     from openfang.core.ports import AuditSink
     from openfang.storage.ports import Reader, Storage, Writes
@@ -85,6 +88,7 @@ class Sinks:
     database: Storage
     writer: Writes
     lock: Path
+    heirs: Heirs
     sinks: dict[str, AuditSink]
 
     def register(self, name: str, sink: AuditSink) -> None:
@@ -114,35 +118,40 @@ class Sinks:
             return
         with _only_one(self.lock) as mine:
             if mine:
+                chains = await self.heirs.chains()
                 async with anyio.create_task_group() as feeding:
                     for name, sink in tuple(self.sinks.items()):
-                        feeding.start_soon(self._feed, name, sink)
+                        feeding.start_soon(self._feed, name, sink, chains)
 
     async def close(self) -> None:
         """Pass on what is left, within a deadline; the rest waits for the next start."""
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await self._tried()
 
-    async def _feed(self, name: str, sink: AuditSink) -> None:
-        while found := await self._next(name):
-            for event in found:
-                if not await _handled(name, sink, event):
-                    return
-                await self.writer.write(Unit(statements=(_moved(name, event.audit_id),)))
+    async def _feed(self, name: str, sink: AuditSink, chains: Sequence[str]) -> None:
+        for chain in chains:
+            place = cursor(f"sink:{name}", chain)
+            while found := await self._next(place, chain):
+                after, events = found
+                for event in events:
+                    if not await _handled(name, sink, event):
+                        return
+                    moved = advance(place, after, event.audit_id)
+                    await self.writer.write(Unit(statements=(moved,)))
+                    after = event.audit_id
 
-    async def _next(self, name: str) -> Sequence[AuditEvent]:
-        after = int(await Settings(self.database).get(f"sink:{name}") or 0)
-        if after >= self.writer.head.seq:
-            return []
-        return await self.database.aside(partial(_events, after=after, node=self.writer.node))
+    async def _next(self, place: str, chain: str) -> tuple[int, Sequence[AuditEvent]] | None:
+        after = int(await Settings(self.database).get(place) or 0)
+        own = chain in {ALONE, self.writer.node}
+        if own and after >= self.writer.head.seq:
+            return None
+        node = self.writer.node if own else chain
+        events = await self.database.aside(partial(_events, after=after, node=node))
+        return (after, events) if events else None
 
 
 async def _events(reader: Reader, after: int, node: str) -> list[AuditEvent]:
-    return [AuditEvent.of(row) for row in await batch(reader, Place(after), node=node)]
-
-
-def _moved(name: str, seq: int) -> tuple[str, Sequence[Any]]:
-    return put_setting(f"sink:{name}", str(seq))
+    return [AuditEvent.of(row) for row in await batch(reader, node, after)]
 
 
 async def _handled(name: str, sink: AuditSink, event: AuditEvent) -> bool:

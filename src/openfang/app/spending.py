@@ -49,11 +49,11 @@ async def fold_now_and_then(parts: Parts) -> None:
 async def fold_calls(parts: Parts) -> None:
     """Count what the log has got since the last time, some at once."""
     while True:
-        first, last, calls = await _looked(parts, LedgerStore.unfolded)
-        if first == last:
+        found = await _looked(parts, LedgerStore.unfolded)
+        if found is None:
             return
-        with suppress(Conflict):  # another process was faster
-            await parts.writer.write(Unit(statements=fold(first, last, calls)))
+        with suppress(Conflict):  # another process, or another node, was faster
+            await parts.writer.write(Unit(statements=fold(found)))
 
 
 async def _looked(parts: Parts, look: Callable[[LedgerStore], Coroutine[Any, Any, T]]) -> T:

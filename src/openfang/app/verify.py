@@ -13,15 +13,17 @@ from anyio import to_thread
 from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.export import ExportHead, Span, head_body, point_body
 from openfang.audit.notary import genuine, second_place, sorted_out
+from openfang.core.bookmarks import bookmark
 from openfang.core.log import Finding, Proof, Verification
 from openfang.storage.log import batches, checkpoints, places, record, rows
 from openfang.storage.units import GENESIS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from openfang.app.parts import Parts
+    from openfang.core.bookmarks import Bookmark
     from openfang.storage.log import LogRow
     from openfang.storage.ports import Reader
 
@@ -47,8 +49,7 @@ async def _verified(reader: Reader, parts: Parts, outside: list[Checkpoint]) -> 
     findings = [*malformed, *forged, *verifier.finish()]
     if points and not outside:
         findings.append(_no_second_place(points[-1]))
-    if not points:  # a home begins with one: `openfang init` signs its first record
-        findings += [_no_checkpoint(node, seq) for node, seq in verifier.heads.items()]
+    findings += _unsigned(points, verifier.heads, 2 * parts.config.audit.checkpoint_every)
     return Verification(
         records=verifier.records,
         checkpoints=len(points),
@@ -109,21 +110,23 @@ class Export:
         return row[1] <= self.ends.get(row[0], 0)
 
 
-async def opened(parts: Parts, after: int, at: int) -> Export:
+async def opened(parts: Parts, after: int | Bookmark, at: int) -> Export:
     """Begin an export of all records behind a number."""
     outside = await to_thread.run_sync(_kept_outside, parts)
     return await parts.database.aside(lambda reader: _opened(reader, parts, outside, after, at))
 
 
 async def _opened(
-    reader: Reader, parts: Parts, outside: list[Checkpoint], after: int, at: int
+    reader: Reader, parts: Parts, outside: list[Checkpoint], after: int | Bookmark, at: int
 ) -> Export:
-    points = [point for point in await _points(reader, parts, outside) if point.seq > after]
+    since = bookmark(after)
+    kept = await _points(reader, parts, outside)
+    points = [point for point in kept if not since.has(point.node, point.seq)]
     starts = await places(reader, after) if after else {}
     spans = tuple(
         Span(node=node, start=starts.get(node, GENESIS), end=end)
         for node, end in (await places(reader, _END)).items()
-        if end.seq > after
+        if not since.has(node, end.seq)
     )
     head = ExportHead(at=at, spans=spans).signed(parts.master.signing_key())
     ends = {span.node: span.end.seq for span in spans}
@@ -150,6 +153,20 @@ def _kept_outside(parts: Parts) -> list[Checkpoint]:
 
 def _row(row: LogRow) -> Row:
     return Row(row[0], row[1], row[2], row[3:9], row[9])
+
+
+def _unsigned(
+    points: Sequence[Checkpoint], heads: Mapping[str, int], most: int
+) -> Iterator[Finding]:
+    """Name the nodes that have signed nothing.
+
+    A home begins with a checkpoint: `openfang init` signs its first record. A node that joined
+    others signs after so many records, or soon.
+    """
+    signed = {point.node for point in points}
+    for node, seq in heads.items():
+        if node not in signed and (not signed or seq > most):
+            yield _no_checkpoint(node, seq)
 
 
 def _no_checkpoint(node: str, seq: int) -> Finding:

@@ -199,6 +199,7 @@ _GROUPS = {
         {
             "tail": ("audit:tail", "Show the newest records."),
             "search": ("audit:search", "Find records."),
+            "show": ("audit:show", "Show one record, whole."),
             "verify": ("audit:verify", "Check that the log is what was written."),
             "sql": ("audit:sql", "Run queries that only read."),
             "export": ("export:export", "Write the log as JSON lines, CEF or OTLP."),

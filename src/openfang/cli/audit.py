@@ -1,4 +1,4 @@
-"""`openfang audit tail|search|verify|sql`."""
+"""`openfang audit tail|search|show|verify|sql`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 from cyclopts import Parameter
 
 from openfang.cli.errors import ERROR, Usage
-from openfang.cli.export import number, verified
+from openfang.cli.export import place, verified
 from openfang.cli.options import STDIN, File, Json, read_input
 from openfang.cli.output import (
     fields,
@@ -24,13 +24,15 @@ from openfang.cli.output import (
     table,
 )
 from openfang.cli.session import on_home
-from openfang.core.errors import GuardTripped, UnknownTool
+from openfang.core.bookmarks import START
+from openfang.core.errors import GuardTripped, NotFound, UnknownTool
 from openfang.core.log import QUERY_ROWS, Search
 from openfang.core.wire import verification_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.events import AuditEvent
     from openfang.core.log import Verification
     from openfang.core.session import Session
@@ -51,26 +53,29 @@ def tail(
     limit = _limit(count, "--count")
 
     async def work(session: Session) -> None:
+        seen = await session.heads() if follow else START
         found = await session.search(Search(limit=limit))
         show_events(found, as_json=as_json)
+        for event in found:
+            seen = seen.moved(event.node, max(event.audit_id, seen.of(event.node)))
         if follow:
-            await _follow(session, found[-1].audit_id if found else 0, as_json=as_json)
+            await _follow(session, seen, as_json=as_json)
 
     on_home(work)
 
 
-async def _follow(session: Session, seen: int, *, as_json: bool) -> None:
+async def _follow(session: Session, seen: Bookmark, *, as_json: bool) -> None:
     while True:
         await anyio.sleep(_POLL_SECONDS)
         try:
             async for event in _news(session, seen):
-                seen = max(seen, event.audit_id)
+                seen = seen.moved(event.node, event.audit_id)
                 _print_live(event, as_json=as_json)
         except GuardTripped as refusal:
             await anyio.sleep(refusal.retry_after or _POLL_SECONDS)
 
 
-async def _news(session: Session, seen: int) -> AsyncIterator[AuditEvent]:
+async def _news(session: Session, seen: Bookmark) -> AsyncIterator[AuditEvent]:
     """Read what is new: by a look, which costs a daemon little, unless that is too short."""
     found = await session.search(Search(after=seen, limit=_AT_ONCE))
     if len(found) < _AT_ONCE:
@@ -99,12 +104,15 @@ def search(
         Literal["info", "warning", "error"] | None, Parameter(help="How grave they are.")
     ] = None,
     text: Annotated[str, Parameter(help="Words in what was recorded.")] = "",
-    after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
+    node: Annotated[str, Parameter(help="The node that wrote it, where there are several.")] = "",
+    after: Annotated[
+        str, Parameter(help="Only records after this number, or of several nodes: a:12,b:40.")
+    ] = "0",
     limit: Annotated[int, Parameter(help="The newest so many; else 50.")] = 50,
     as_json: Json = False,
 ) -> None:
     """Find records; every condition given must hold."""
-    most, since = _limit(limit, "--limit"), number(after, "--after")
+    most, since = _limit(limit, "--limit"), place(after, "--after")
 
     async def work(session: Session) -> list[AuditEvent]:
         wanted = Search(
@@ -115,12 +123,35 @@ def search(
             task_id=task,
             level=level or "",
             text=text,
+            node=node,
             after=since,
             limit=most,
         )
         return await session.search(wanted)
 
     show_events(on_home(work), as_json=as_json)
+
+
+def show(record: str, /, *, as_json: Json = False) -> None:
+    """Show one record, whole.
+
+    `openfang audit show 1042`, or where several nodes have that number `openfang audit show b:1042`
+
+    Args:
+        record: Its number, or its node and its number there.
+    """
+    found = on_home(lambda session: session.search(Search(record=record)))
+    if not found:
+        raise NotFound(f"The log has no record {record[:100]}.", way_out="openfang audit tail")
+    event = found[0]
+    if as_json:
+        print_json(event.as_json())
+        return
+    fields({name: _told(value) for name, value in event.as_json().items()})
+
+
+def _told(value: object) -> str:
+    return one_line(value if isinstance(value, str) else json_text(value))
 
 
 def _limit(number: int, option: str) -> int:

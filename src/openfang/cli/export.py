@@ -14,11 +14,13 @@ from openfang.cli.errors import ERROR, Usage
 from openfang.cli.options import STDIN, File, Json
 from openfang.cli.output import json_text, note, print_json, say
 from openfang.cli.session import on_home
+from openfang.core.bookmarks import read_bookmark
 from openfang.core.wire import proof_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.events import AuditEvent
     from openfang.core.log import Verification
     from openfang.core.session import Session
@@ -40,7 +42,9 @@ def export(
     with_checkpoints: Annotated[
         bool, Parameter(help="All that is hashed and signed: for `audit verify --file`.")
     ] = False,
-    after: Annotated[int, Parameter(help="Only records after this number.")] = 0,
+    after: Annotated[
+        str, Parameter(help="Only records after this number, or of several nodes: a:12,b:40.")
+    ] = "0",
 ) -> None:
     """Write the log: as JSON lines, as CEF, or as log records of OpenTelemetry.
 
@@ -49,7 +53,7 @@ def export(
     Args:
         file: Where to; `-`, the default, is standard output.
     """
-    since = number(after, "--after")
+    since = place(after, "--after")
     if with_checkpoints and form != "jsonl":
         raise Usage(
             f"--with-checkpoints does not go with --format {form}.",
@@ -59,14 +63,15 @@ def export(
     note(f"{count} records exported")
 
 
-def number(given: int, option: str) -> int:
-    """Check the number of a record."""
-    if not 0 <= given <= _LAST:
-        raise Usage(f"{option} is {given}.", way_out="the number of a record")
-    return given
+def place(given: str, option: str) -> Bookmark:
+    """Read how far somebody has got in the log."""
+    found = read_bookmark(given)
+    if found is None:
+        raise Usage(f"{option} is {given}.", way_out="the number of a record, or several: a:1,b:2")
+    return found
 
 
-async def _export(session: Session, file: str, after: int, form: Form, *, proven: bool) -> int:
+async def _export(session: Session, file: str, after: Bookmark, form: Form, *, proven: bool) -> int:
     async def write(to: TextIO) -> int:
         if proven:
             return await _write_lines(session.export(after), to)

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
+
 QUERY_ROWS = 10_000
 Table: TypeAlias = tuple[list[str], list["Sequence[Any]"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What to look for; an empty field matches everything."""
+    """What to look for; an empty field matches everything.
+
+    `record` is one record, by its number, or `node:number` where several nodes have that number.
+    """
 
     event: str = ""
     tool: str = ""
@@ -23,7 +28,9 @@ class Search:
     task_id: str = ""
     level: str = ""
     text: str = ""
-    after: int = 0
+    node: str = ""
+    record: str = ""
+    after: int | Bookmark = 0
     limit: int = 50
 
 

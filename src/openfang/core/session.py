@@ -12,6 +12,7 @@ from openfang.core.values import value
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Mode
     from openfang.core.clients import Client
     from openfang.core.decisions import Explanation
@@ -304,15 +305,19 @@ class Session(Protocol):
         """Find the newest entries that match, oldest first."""
         ...
 
-    def after(self, seq: int) -> AsyncIterator[AuditEvent]:
-        """Read every entry after this one, in order."""
+    async def heads(self) -> Bookmark:
+        """Say where the log ends now: the last record of each node."""
+        ...
+
+    def after(self, seen: int | Bookmark) -> AsyncIterator[AuditEvent]:
+        """Read every entry after this one, those of each node in order."""
         ...
 
     async def sql(self, text: str) -> list[Table]:
         """Run queries that only read: of each the columns' names and the first rows."""
         ...
 
-    def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
+    def export(self, after: int | Bookmark) -> AsyncIterator[Mapping[str, Any]]:
         """Read the same with all that is hashed: a signed head, checkpoints, then records."""
         ...
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.events import AuditEvent
 
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 class CallFilter:
     """Which calls are wanted, the newest first; an empty field matches all.
 
-    `source` is the beginning of a tool's id, `before` the record at which the page before ended.
+    `source` is the beginning of a tool's id, `before` are the records at which the page before
+    ended.
     """
 
     verdict: str = ""
@@ -23,7 +25,7 @@ class CallFilter:
     source: str = ""
     edge: str = ""
     text: str = ""
-    before: int = 0
+    before: Bookmark | None = None
     limit: int = 50
 
 
@@ -32,7 +34,8 @@ class SeenCall:
     """A call as far as it has come.
 
     `verdict` is `allow`, `deny`, `ask`, `failed`, `run` or `none` (cancelled, or answered without
-    having run since). `audit` is its newest record, `us` how long it took.
+    having run since). `audit` is its newest record, `keeper` the node that wrote that, `node` the
+    one that the call was made on, `us` how long it took.
     """
 
     id: str
@@ -49,15 +52,17 @@ class SeenCall:
     outcome: str = ""
     us: int | None = None
     audit: int = 0
+    keeper: str = ""
+    node: str = ""
     ancestors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPage:
-    """Some calls, and the record before which older ones stand; none if all was looked at."""
+    """Some calls, and the records before which older ones stand; none if all was looked at."""
 
     calls: Sequence[SeenCall]
-    older: int = 0
+    older: Bookmark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.bookmarks import ALONE
 from openfang.core.events import (
     APPROVAL_ANSWERED,
     APPROVAL_REQUESTED,
@@ -15,13 +16,17 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
+from openfang.storage.chains import ORDER, Part, chains, in_time, of_chain, within
 from openfang.storage.marks import among
+from openfang.storage.paging import Found, Page
 from openfang.storage.recent import CALLER, FROM_LOG, readable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.watching import CallFilter
+    from openfang.storage.chains import Chain
     from openfang.storage.log import LogRow
     from openfang.storage.ports import Reader
 
@@ -57,44 +62,53 @@ _OF_VERDICT: Final = {
 
 async def call_records(
     reader: Reader, wanted: CallFilter, caller: str | None
-) -> tuple[list[dict[str, Any]], int]:
-    """Read the records of the newest calls that match, and say before which one older ones stand.
+) -> tuple[list[dict[str, Any]], Bookmark | None]:
+    """Read the records of the newest calls that match, and say before which ones older ones stand.
 
     Only calls of this caller, if one is named.
     """
-    last = wanted.before or await _last(reader) + 1
-    conditions, parameters = _conditions(wanted, caller)
-    narrow = len(conditions) > 1
-    first = max(1, last - (WINDOW if narrow else wanted.limit * _RECORDS_EACH))
-    ids = await _ids(reader, conditions, parameters, (first, last), wanted.limit + 1)
-    full = len(ids) > wanted.limit
-    kept = ids[: wanted.limit]
-    names = [name for name, _ in kept]
-    kinds = among("event", _KINDS)
-    sql = f"{FROM_LOG} AND {among('call_id', names)} AND {kinds} ORDER BY seq"
+    where, parameters = _conditions(wanted, caller)
+    reach = wanted.limit * _RECORDS_EACH if len(where) == 1 else WINDOW
+    page = Page(wanted.limit)
+    for chain in await chains(reader):
+        if page.full_by(chain.at):
+            page.leave(chain, wanted.before)
+            continue
+        last = chain.seq if wanted.before is None else wanted.before.of(chain.node) - 1
+        if last > 0:
+            part = Part(chain.node, max(0, last - reach), last)
+            found = await _ids(reader, part, " AND ".join(where), parameters, wanted.limit + 1)
+            page.add(part, found)
+    for part in page.cut:
+        page.end(await _time_behind(reader, part), part.node)
+    names = page.taken()
     # A call may have more records than those that were found by: also behind them.
-    found = await reader.read(
-        sql,
-        (first - _RECORDS_EACH * 10, last + WINDOW, *names, *_KINDS),
-        most=_MOST_CHARACTERS,
-    )
-    older = kept[-1][1] if full else (first if first > 1 else 0)
-    return shown(found), older
+    wide = [Part(one.node, one.after - _RECORDS_EACH * 10, one.last + WINDOW) for one in page.parts]
+    within_it, numbers = within(wide)
+    kinds = among("event", _KINDS)
+    sql = f"{FROM_LOG}{within_it} AND {among('call_id', names)} AND {kinds} {ORDER[reader.dialect]}"
+    found = await reader.read(sql, (*numbers, *names, *_KINDS), most=_MOST_CHARACTERS)
+    return shown(in_time(found, reader.dialect)), page.older()
 
 
 async def _ids(
-    reader: Reader,
-    conditions: Sequence[str],
-    parameters: Sequence[object],
-    window: tuple[int, int],
-    limit: int,
-) -> list[tuple[str, int]]:
-    where = " AND ".join(conditions)
+    reader: Reader, part: Part, where: str, parameters: Sequence[object], limit: int
+) -> list[Found]:
+    inside, numbers = within([part])
     sql = (
-        f"SELECT call_id, MAX(seq) AS newest FROM audit WHERE seq >= ? AND seq < ? AND {where} "  # noqa: S608 - marks only
+        f"SELECT call_id, MAX(seq) AS newest, MAX(at) FROM audit WHERE {inside} AND {where} "  # noqa: S608 - marks only
         "GROUP BY call_id ORDER BY newest DESC LIMIT ?"
     )
-    return await reader.read(sql, (*window, *parameters, limit))  # type: ignore[return-value]
+    found = await reader.read(sql, (*numbers, *parameters, limit))
+    return [Found(at, part.node, number, call) for call, number, at in found]
+
+
+async def _time_behind(reader: Reader, part: Part) -> int:
+    """When the first record of a part was written."""
+    inside, numbers = within([part])
+    sql = f"SELECT at FROM audit WHERE {inside} ORDER BY seq LIMIT 1"  # noqa: S608 - marks only
+    found = await reader.read(sql, numbers)
+    return found[0][0] if found else 0
 
 
 def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list[object]]:
@@ -118,38 +132,55 @@ def _conditions(wanted: CallFilter, caller: str | None) -> tuple[list[str], list
     return conditions, parameters
 
 
-async def records_after(reader: Reader, after: int, limit: int) -> list[dict[str, Any]]:
-    """Read what was written of calls behind a record, in order."""
-    sql = f"{FROM_LOG} AND call_id <> '' ORDER BY seq"
-    found = await reader.read(sql, (after, after + limit), most=_MOST_CHARACTERS)
-    return shown(found)
+async def records_in(reader: Reader, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Read what was written of calls in these parts of the log, in order."""
+    where, parameters = within(parts)
+    sql = f"{FROM_LOG}{where} AND call_id <> '' {ORDER[reader.dialect]}"
+    found = await reader.read(sql, parameters, most=_MOST_CHARACTERS)
+    return shown(in_time(found, reader.dialect))
 
 
-async def newest_record(reader: Reader) -> int:
-    """The number of the newest record."""
-    return await _last(reader)
-
-
-async def records_of(reader: Reader, call_id: str) -> list[LogRow]:
+async def records_of(reader: Reader, call_id: str) -> Sequence[LogRow]:
     """Read all records of one call, as far as they stand near its beginning."""
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id = ? ORDER BY seq"  # noqa: S608 - constants
-    first = await _first_since(reader, _time_of(call_id) - _EARLIER)
-    found = await reader.read(sql, (first, first + _OF_ONE, call_id), most=_MOST_CHARACTERS)
+    known, since = await chains(reader), _time_of(call_id) - _EARLIER
+    starts = {one.node: await _first_since(reader, one, since) for one in known if one.at >= since}
+    parts = [Part(node, first - 1, first - 1 + _OF_ONE) for node, first in starts.items()]
+    found = await _of_call(reader, parts, call_id)
     if not found:  # the clock may have been set since
-        first = await _last(reader) - _OF_ONE
-        found = await reader.read(sql, (first, first + _OF_ONE + 1, call_id), most=_MOST_CHARACTERS)
-    return found  # type: ignore[return-value]
+        newest = [Part(one.node, one.seq - _OF_ONE - 1, one.seq) for one in known]
+        found = await _of_call(reader, newest, call_id)
+    return found
 
 
-async def chain_records(reader: Reader, trace: str, near: tuple[int, int]) -> list[LogRow]:
-    """Read what was written of the calls of one chain, around some records of it."""
+async def _of_call(reader: Reader, parts: Sequence[Part], call_id: str) -> Sequence[LogRow]:
+    where, parameters = within(parts)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} AND call_id = ? {ORDER[reader.dialect]}"  # noqa: S608 - constants
+    found = await reader.read(sql, (*parameters, call_id), most=_MOST_CHARACTERS)
+    return in_time(found, reader.dialect)  # type: ignore[return-value]
+
+
+async def chain_records(reader: Reader, trace: str, of_one: Sequence[LogRow]) -> Sequence[LogRow]:
+    """Read what was written of the calls of one chain, around the records of one of them."""
+    where, parameters = within(await _around(reader, of_one))
     sql = (
-        f"SELECT {_COLUMNS} FROM audit WHERE seq >= ? AND seq < ? AND call_id <> '' "  # noqa: S608 - constants
-        "AND instr(context, ?) > 0 ORDER BY seq"
+        f"SELECT {_COLUMNS} FROM audit WHERE {where} AND call_id <> '' "  # noqa: S608 - constants
+        f"AND instr(context, ?) > 0 {ORDER[reader.dialect]}"
     )
-    first, last = near
-    window = (first - _CHAIN, max(first, last) + _CHAIN, trace)
-    return await reader.read(sql, window, most=_MOST_CHARACTERS)  # type: ignore[return-value]
+    found = await reader.read(sql, (*parameters, trace), most=_MOST_CHARACTERS)
+    return in_time(found, reader.dialect)  # type: ignore[return-value]
+
+
+async def _around(reader: Reader, of_one: Sequence[LogRow]) -> list[Part]:
+    """Find the parts of all chains that were written when this call was."""
+    first, parts = of_one[0][2], list[Part]()
+    for chain in await chains(reader):
+        own = [row[1] for row in of_one if chain.node in {ALONE, row[0]}]
+        if own:
+            parts.append(Part(chain.node, min(own) - _CHAIN - 1, max(own) + _CHAIN - 1))
+        elif chain.at >= first:
+            begin = await _first_since(reader, chain, first)
+            parts.append(Part(chain.node, begin - _CHAIN, begin + _CHAIN))
+    return parts
 
 
 def _time_of(call_id: str) -> int:
@@ -161,18 +192,14 @@ def _time_of(call_id: str) -> int:
         return 0
 
 
-async def _last(reader: Reader) -> int:
-    return (await reader.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0]
-
-
-async def _first_since(reader: Reader, at: int) -> int:
-    """Find the first record that is not older, by halving."""
-    low, high = 1, await _last(reader) + 1
+async def _first_since(reader: Reader, chain: Chain, at: int) -> int:
+    """Find the first record of a chain that is not older, by halving."""
+    low, high = 1, chain.seq + 1
+    where, names = of_chain(chain.node)
+    sql = f"SELECT at FROM audit WHERE {where} AND seq >= ? ORDER BY seq LIMIT 1"  # noqa: S608 - constants
     while low < high:
         middle = (low + high) // 2
-        found = await reader.read(
-            "SELECT at FROM audit WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
-        )
+        found = await reader.read(sql, (*names, middle))
         if found and found[0][0] < at:
             low = middle + 1
         else:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.core.budgets import Whose
 from openfang.core.events import TOOL_INVOCATION_START
 from openfang.core.usage import DAY_NS, MOST_ROWS, NOTHING, Report, Spending, day_name, first_day
-from openfang.storage.state import Settings
+from openfang.storage.chains import Part, chains, of_chain, within
+from openfang.storage.state import Settings, advance, cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from openfang.core.budgets import Account
     from openfang.core.usage import Entry, UsageQuery
+    from openfang.storage.chains import Chain
     from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
@@ -108,7 +110,7 @@ class LedgerStore:
     async def report(self, wanted: UsageQuery, caller: str | None, now: int) -> Report:
         """Add up as is wanted; with `caller` only what was used up for them. Nothing is changed."""
         first = first_day(wanted.since, now)
-        rest, parameters = _selected(wanted, caller, first)
+        rest, parameters = _selected(wanted, caller, first, await chains(self.database))
         group, order = _GROUPED[wanted.by]
         sql = f"SELECT {group}, {_SUMS} FROM {rest} GROUP BY {group} ORDER BY {order} LIMIT ?"  # noqa: S608 - constants
         found = await self.database.read(sql, (*parameters, MOST_ROWS + 1))
@@ -119,29 +121,37 @@ class LedgerStore:
         )
         return Report(by=wanted.by, since=day_name(first), rows=rows, total=total, more=more)
 
-    async def unfolded(self) -> tuple[int, int, list[tuple[int, str, int]]]:
-        """Count calls that no agent made and that are in the log alone: day, caller, how many.
+    async def unfolded(self) -> Unfolded | None:
+        """Count calls that no agent made and that are in the log alone, of one chain that has any.
 
-        It is counted from one number of the log to the other; both come first.
+        Which node does so is all the same.
         """
-        first = int(await Settings(self.database).get(_FOLDED) or 0)
-        head = int((await self.database.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0])
-        last = min(head, first + _AT_ONCE)
-        found = await self.database.read(_COUNTED, (first, last))
-        return first, last, found  # type: ignore[return-value]
+        for chain in await chains(self.database):
+            first = int(await Settings(self.database).get(cursor(_FOLDED, chain.node)) or 0)
+            if first < chain.seq:
+                part = Part(chain.node, first, min(chain.seq, first + _AT_ONCE))
+                where, parameters = within([part])
+                counted = f"SELECT day, caller, COUNT(*) FROM ({_CALLS} {where}) AS calls"  # noqa: S608 - marks only
+                found = await self.database.read(f"{counted} GROUP BY 1, 2", parameters)
+                return Unfolded(part, found)  # type: ignore[arg-type]
+        return None
 
 
-def fold(first: int, last: int, calls: Sequence[tuple[int, str, int]]) -> tuple[Statement, ...]:
+class Unfolded(NamedTuple):
+    """Calls of a part of the log: day, caller, how many."""
+
+    part: Part
+    calls: Sequence[tuple[int, str, int]]
+
+
+def fold(found: Unfolded) -> tuple[Statement, ...]:
     """Keep such counts, so that the log is read once. One that comes too late fails as a unit."""
-    mark = (
-        "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
-        "SET value = CASE WHEN settings.value = ? THEN excluded.value END"
-    )
     days = (
         (_ADD_TO_DAY, (day, caller, "", "", *_amounts(Spending(tool_calls=count))))
-        for day, caller, count in calls
+        for day, caller, count in found.calls
     )
-    return (mark, (_FOLDED, str(last), str(first))), *days
+    node, first, last = found.part
+    return advance(cursor(_FOLDED, node), first, last), *days
 
 
 # What somebody made unreadable is nobody's call.
@@ -150,17 +160,11 @@ _CALLER: Final = f"json_extract({_READABLE}, '$.caller')"
 _CALLS: Final = f"""
     SELECT at / {DAY_NS} AS day, {_CALLER} AS caller FROM audit
     WHERE event = '{TOOL_INVOCATION_START}' AND substr({_CALLER}, 1, 6) <> 'agent:'
-      AND substr(json_extract({_READABLE}, '$.tool'), 1, 6) <> 'agent:' AND seq > """  # noqa: S608 - constants
-_COUNTED: Final = (
-    f"SELECT day, caller, COUNT(*) FROM ({_CALLS} ? AND seq <= ?) AS calls GROUP BY 1, 2"  # noqa: S608 - constants
-)
+      AND substr(json_extract({_READABLE}, '$.tool'), 1, 6) <> 'agent:' AND """  # noqa: S608 - constants
 _MARK: Final = (
-    f"(SELECT COALESCE(MAX(CAST(value AS BIGINT)), 0) FROM settings WHERE name = '{_FOLDED}')"  # noqa: S608 - constants
+    "(SELECT COALESCE(MAX(CAST(value AS BIGINT)), 0) FROM settings WHERE settings.name = ?)"
 )
-_DAYS: Final = f"""(
-    SELECT day, caller, agent, {", ".join(_AMOUNTS)} FROM ledger_days
-    UNION ALL SELECT day, caller, '', 0, 0, 0, 0.0, 1, 0 FROM ({_CALLS} {_MARK}) AS calls
-) AS days"""  # noqa: S608 - constants
+_FOLDED_DAYS: Final = f"SELECT day, caller, agent, {', '.join(_AMOUNTS)} FROM ledger_days"  # noqa: S608 - constants
 _DEAREST: Final = "SUM(cost_usd) DESC, SUM(input_tokens + output_tokens) DESC, SUM(tool_calls) DESC"
 _GROUPED: Final = {
     "agent": ("agent", f"{_DEAREST}, agent"),
@@ -170,13 +174,28 @@ _GROUPED: Final = {
 }
 
 
-def _selected(wanted: UsageQuery, caller: str | None, first: int) -> tuple[str, list[Any]]:
+def _all_days(known: Iterable[Chain]) -> tuple[str, list[Any]]:
+    """Days as they were folded, and what each chain has beyond that."""
+    each, parameters = [_FOLDED_DAYS], list[Any]()
+    for chain in known:
+        where, names = of_chain(chain.node)
+        calls = f"({_CALLS} {where} AND seq > {_MARK}) AS calls"
+        each.append(f"SELECT day, caller, '', 0, 0, 0, 0.0, 1, 0 FROM {calls}")  # noqa: S608 - constants
+        parameters += (*names, cursor(_FOLDED, chain.node))
+    return f"({' UNION ALL '.join(each)}) AS days", parameters
+
+
+def _selected(
+    wanted: UsageQuery, caller: str | None, first: int, known: Iterable[Chain]
+) -> tuple[str, list[Any]]:
     """Where to look, under which conditions, and what stands for their marks."""
     by_chain, of_agents = wanted.by == "chain", wanted.by == "agent" or wanted.agent
     table, column = ("ledger", "minute") if by_chain else ("ledger_days", "day")
+    parameters = list[Any]()
     if not (by_chain or of_agents):
-        table = _DAYS  # and with it what the log has of calls without an agent
-    conditions, parameters = [f"{column} >= ?"], [first * (_MINUTES_OF_DAY if by_chain else 1)]
+        table, parameters = _all_days(known)  # with what the log has of calls without an agent
+    conditions = [f"{column} >= ?"]
+    parameters.append(first * (_MINUTES_OF_DAY if by_chain else 1))
     for condition, value in _narrowed(wanted, caller):
         conditions.append(condition)
         parameters += value

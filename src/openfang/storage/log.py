@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from openfang.core.bookmarks import ALONE, bookmark, read_bookmark
 from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
+from openfang.storage.chains import Part, chains, in_time, of_chain, within
 from openfang.storage.database import looked
 from openfang.storage.units import Head
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.log import Search
     from openfang.storage.ports import Reader
     from openfang.storage.processes import Vanished
@@ -22,46 +26,40 @@ _COLUMNS = "node, seq, at, event, level, call_id, task_id, payload, context, has
 _QUERY_BYTES = 20_000_000
 _BATCH = 500
 _BATCH_BYTES = 1_000_000
-_LAST: Final = "\U0010ffff"
-"""Behind the name of every node."""
 LogRow: TypeAlias = tuple[str, int, int, str, str, str, str, str, str, bytes]
 
 
 async def batches(
-    reader: Reader, *, after: int = 0, node: str | None = None
+    reader: Reader, *, after: int | Bookmark = 0, node: str | None = None
 ) -> AsyncGenerator[list[LogRow]]:
-    """Read the log in order, some at once."""
-    place = Place(after)
-    while found := await batch(reader, place, node=node):
-        yield found
-        place = Place(found[-1][1], found[-1][0])
+    """Read the chains of the log, one after the other, each in its order, some records at once."""
+    for name in [node] if node is not None else await chain_names(reader):
+        last = bookmark(after).of(name)
+        while found := await batch(reader, name, last):
+            yield found
+            last = found[-1][1]
 
 
 async def rows(
-    reader: Reader, *, after: int = 0, node: str | None = None
+    reader: Reader, *, after: int | Bookmark = 0, node: str | None = None
 ) -> AsyncGenerator[LogRow]:
-    """Read the log in order, one by one, without holding it all."""
+    """Read the same, one by one, without holding it all."""
     async with aclosing(batches(reader, after=after, node=node)) as some:
         async for found in some:
             for row in found:
                 yield row
 
 
-class Place(NamedTuple):
-    """Where somebody has got in the log: behind this record, or behind all of this number."""
-
-    seq: int
-    node: str = _LAST
+async def chain_names(reader: Reader) -> list[str]:
+    """Name the chains of the log, in their order."""
+    return sorted(chain.node for chain in await chains(reader))
 
 
-async def batch(reader: Reader, behind: Place, *, node: str | None = None) -> list[LogRow]:
-    """Read the next records: so many at once, or fewer if they are long."""
-    # Two nodes may number records alike: the log is in the order of both.
-    where, parameters = "seq >= ? AND (seq > ? OR node > ?)", (behind.seq, *behind)
-    if node is not None:
-        where, parameters = "node = ? AND seq > ?", (node, behind.seq)
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq, node LIMIT {_BATCH}"  # noqa: S608 - constants
-    return await reader.read(sql, parameters, most=_BATCH_BYTES)  # type: ignore[return-value]
+async def batch(reader: Reader, node: str, after: int) -> list[LogRow]:
+    """Read the next records of a chain: so many at once, or fewer if they are long."""
+    where, names = of_chain(node)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} AND seq > ? ORDER BY seq LIMIT {_BATCH}"  # noqa: S608 - constants
+    return await reader.read(sql, (*names, after), most=_BATCH_BYTES)  # type: ignore[return-value]
 
 
 def all_rows(path: Path) -> list[LogRow]:
@@ -75,10 +73,9 @@ def all_rows(path: Path) -> list[LogRow]:
 
 async def search(reader: Reader, wanted: Search) -> list[LogRow]:
     """Find the newest matching records, oldest first."""
-    conditions, parameters = _conditions(wanted)
-    where = " AND ".join(conditions)
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - marks only
-    found = await reader.read(sql, (*parameters, wanted.limit), most=_QUERY_BYTES)
+    if wanted.record:
+        return await named(reader, wanted.record)
+    found = await reader.read(*await _searched(reader, wanted), most=_QUERY_BYTES)
     if sum(len(row[7]) for row in found) > _QUERY_BYTES:
         raise Rejected(
             f"The records have more than {_QUERY_BYTES} bytes.",
@@ -86,24 +83,49 @@ async def search(reader: Reader, wanted: Search) -> list[LogRow]:
             rule="query",
             way_out="ask for fewer at once (limit), or export them",
         )
-    return found[::-1]  # type: ignore[return-value]
+    if reader.dialect == "sqlite":
+        return found[::-1]  # type: ignore[return-value]
+    return in_time(sorted(found, key=itemgetter(0, 1)), reader.dialect)  # type: ignore[return-value]
+
+
+async def _searched(reader: Reader, wanted: Search) -> tuple[str, list[Any]]:
+    """Look in each chain from its end; of what they have, the newest is wanted."""
+    conditions, values = _conditions(wanted)
+    each, parameters = list[str](), list[Any]()
+    after = bookmark(wanted.after)
+    for name in await _searched_chains(reader, wanted):
+        where, names = of_chain(name)
+        all_of = " AND ".join((where, "seq > ?", *conditions))
+        each.append(f"SELECT {_COLUMNS} FROM audit WHERE {all_of} ORDER BY seq DESC LIMIT ?")  # noqa: S608 - marks only
+        parameters += (*names, after.of(name), *values, wanted.limit)
+    if len(each) == 1:
+        return each[0], parameters
+    joined = " UNION ALL ".join(f"({one})" for one in each)
+    newest = "ORDER BY at DESC, node DESC, seq DESC LIMIT ?"
+    return f"SELECT * FROM ({joined}) AS found {newest}", [*parameters, wanted.limit]  # noqa: S608 - as above
+
+
+async def _searched_chains(reader: Reader, wanted: Search) -> list[str]:
+    if wanted.node:
+        return [wanted.node]
+    return [ALONE] if reader.dialect == "sqlite" else await chain_names(reader) or [ALONE]
 
 
 async def record(reader: Reader, seq: int, digest: bytes) -> LogRow | None:
-    """Find the record with this number and this hash."""
-    sql = f"SELECT {_COLUMNS} FROM audit WHERE seq = ? AND hash = ?"  # noqa: S608 - constants
-    found = await reader.read(sql, (seq, digest))
+    """Find the record with this number and this hash, whosever it is."""
+    names = await chain_names(reader)
+    where, parameters = within(Part(name, seq - 1, seq) for name in names)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} AND hash = ?"  # noqa: S608 - marks only
+    found = await reader.read(sql, (*parameters, digest))
     return found[0] if found else None  # type: ignore[return-value]
 
 
-async def places(reader: Reader, seq: int) -> dict[str, Head]:
+async def places(reader: Reader, after: int | Bookmark) -> dict[str, Head]:
     """Say where the chain of each node stood at this record."""
-    sql = (
-        "SELECT audit.node, audit.seq, audit.hash FROM audit JOIN "
-        "(SELECT node, MAX(seq) AS last FROM audit WHERE seq <= ? GROUP BY node) AS ends "
-        "ON audit.node = ends.node AND audit.seq = ends.last ORDER BY audit.node"
-    )
-    found = await reader.read(sql, (seq,))
+    found, at = list[tuple[Any, ...]](), bookmark(after)
+    for name in await chain_names(reader):
+        sql, names = (_IN_FILE, ()) if name == ALONE else (_ON_SERVER, (name,))
+        found += await reader.read(sql, (*names, at.of(name)))
     # SQLite stores anything anywhere: what is no hash is none.
     return {
         node: Head(last, digest if isinstance(digest, bytes) else b"")
@@ -111,9 +133,46 @@ async def places(reader: Reader, seq: int) -> dict[str, Head]:
     }
 
 
-async def last_number(reader: Reader) -> int:
-    """The number of the newest record."""
-    return (await reader.read("SELECT COALESCE(MAX(seq), 0) FROM audit"))[0][0]
+# Whatever stands in a file under a second name is told, too.
+_IN_FILE: Final = (
+    "SELECT audit.node, audit.seq, audit.hash FROM audit JOIN "
+    "(SELECT node, MAX(seq) AS last FROM audit WHERE seq <= ? GROUP BY node) AS ends "
+    "ON audit.node = ends.node AND audit.seq = ends.last ORDER BY audit.node"
+)
+_ON_SERVER: Final = (
+    "SELECT node, seq, hash FROM audit WHERE node = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+)
+
+
+async def named(reader: Reader, name: str) -> list[LogRow]:
+    """Find the record of this name: its number, or its node and its number there."""
+    node, number = _name(name)
+    names = [node] if node else await chain_names(reader)
+    where, parameters = within(Part(one, number - 1, number) for one in names)
+    sql = f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY node"  # noqa: S608 - marks only
+    found = await reader.read(sql, parameters, most=_QUERY_BYTES)
+    if len(found) > 1:
+        nodes = [row[0] for row in found]
+        raise Rejected(
+            f"The nodes {', '.join(nodes)} have a record {number} each.",
+            status=422,
+            rule="record",
+            way_out=f"name the node with it: {nodes[0]}:{number}",
+        )
+    return found  # type: ignore[return-value]
+
+
+def _name(name: str) -> tuple[str, int]:
+    """Read the name of a record."""
+    mark = read_bookmark(name)
+    if mark is None or len(mark.places) + bool(mark.rest) != 1:
+        raise Rejected(
+            f"{name[:100]} is no record.",
+            status=422,
+            rule="record",
+            way_out="a number, as 12, or a node and a number, as node-1:12",
+        )
+    return next(iter(mark.places.items()), ("", mark.rest))
 
 
 def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
@@ -125,7 +184,7 @@ def _conditions(wanted: Search) -> tuple[list[str], list[Any]]:
         "json_extract(context, '$.tool')": wanted.tool,
         "json_extract(context, '$.caller')": wanted.caller,
     }
-    conditions, parameters = ["seq > ?"], list[Any]([wanted.after])
+    conditions, parameters = list[str](), list[Any]()
     for column, value in exact.items():
         if value:
             conditions.append(f"{column} = ?")

@@ -6,15 +6,17 @@ other callers never leaves it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from openfang.core.bookmarks import ALONE
 from openfang.core.events import AuditEvent
+from openfang.storage.chains import ORDER, Part, heads, in_time, of_chain, within
 from openfang.storage.marks import among
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.storage.ports import Reader
 
 _OF_PAYLOAD = (
@@ -38,33 +40,65 @@ _MOST_CHARACTERS = 1_000_000
 
 
 class Recent(NamedTuple):
-    """Records as they are shown, and the number up to which the log was read for them."""
+    """Records as they are shown, and how far the log was read for them."""
 
     records: Sequence[Mapping[str, Any]]
-    end: int
+    end: Bookmark
 
 
 async def recent(
     reader: Reader,
-    after: int,
+    after: Bookmark,
     limit: int,
     *,
     caller: str | None = None,
     kinds: Collection[str] = (),
 ) -> Recent:
-    """Read on in the log: so many records, fewer if they are long.
+    """Read on in the log: so many records of each node, fewer if they are long.
 
     Where a caller is named only that one's, and beside them events of these kinds.
     """
-    end = (await reader.read(_END, (after, limit)))[0][0]
-    if end is None:
+    parts = await _parts(reader, after, limit)
+    if not parts:
         return Recent((), after)
-    whose = () if caller is None else (caller, *kinds)
-    sql = _SHOWN if caller is None else _shown_to_one(kinds)
-    found = await reader.read(sql, (after, end, *whose), most=_MOST_CHARACTERS)
+    where, parameters = within(parts)
+    narrow, whose = "", ()
+    if caller is not None:
+        narrow = f" AND ({CALLER} = ? OR {among('event', kinds)})"
+        whose = caller, *kinds
+    sql = f"{FROM_LOG}{where}{narrow} {ORDER[reader.dialect]}"
+    found = await reader.read(sql, (*parameters, *whose), most=_MOST_CHARACTERS)
     if sum(len(row[7]) + len(row[8]) for row in found) > _MOST_CHARACTERS:
-        end = found[-1][1]
-    return Recent(shown(found), end)
+        parts = list(_up_to(parts, found[-1][0], found[-1][1]))
+    for part in parts:
+        after = after.moved(part.node, part.last)
+    return Recent(shown(in_time(found, reader.dialect)), after)
+
+
+async def _parts(reader: Reader, after: Bookmark, limit: int) -> list[Part]:
+    """Find what is new of each chain: so many records, whatever was cut out of it."""
+    news = sorted((node, last) for node, last, _ in after.behind(await heads(reader)))
+    each, parameters = list[str](), list[Any]()
+    for node, last in news:
+        where, names = of_chain(node)
+        some = f"SELECT seq FROM audit WHERE {where} AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - marks only
+        each.append(f"SELECT MAX(seq) FROM ({some}) AS few")  # noqa: S608 - as above
+        parameters += (*names, last, limit)
+    if not each:
+        return []
+    numbered = " UNION ALL ".join(f"SELECT {n} AS n, ({one})" for n, one in enumerate(each))
+    ends = await reader.read(f"{numbered} ORDER BY n", parameters)
+    found = zip(news, ends, strict=True)
+    return [Part(node, last, end or last) for (node, last), (_, end) in found]
+
+
+def _up_to(parts: Iterable[Part], node: str, number: int) -> Iterator[Part]:
+    """Keep what comes up to a record, in the order of the chains."""
+    for part in parts:
+        if part.node in {ALONE, node}:
+            yield part._replace(last=number)
+            return
+        yield part
 
 
 def shown(found: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -75,6 +109,7 @@ def shown(found: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
 def _shown(event: AuditEvent) -> dict[str, Any]:
     return {
         "audit_id": event.audit_id,
+        "node": event.node,
         "event_type": event.event_type,
         "level": event.level,
         "created_at": event.created_at,
@@ -102,15 +137,9 @@ def _taken(column: str, names: Sequence[str]) -> str:
     return readable(column, values, "'{}'")
 
 
-_END = "SELECT MAX(seq) FROM (SELECT seq FROM audit WHERE seq > ? ORDER BY seq LIMIT ?)"
 FROM_LOG = (
     "SELECT node, seq, at, event, level, call_id, task_id, "  # noqa: S608 - constants
     f"{_taken('payload', _OF_PAYLOAD)}, {_taken('context', _OF_CONTEXT)}, hash "
-    "FROM audit WHERE seq > ? AND seq <= ?"
+    "FROM audit WHERE "
 )
 CALLER = readable("context", "json_extract(context, '$.caller')", "NULL")
-_SHOWN = f"{FROM_LOG} ORDER BY seq"
-
-
-def _shown_to_one(kinds: Collection[str]) -> str:
-    return f"{FROM_LOG} AND ({CALLER} = ? OR {among('event', kinds)}) ORDER BY seq"

@@ -34,6 +34,23 @@ class Settings:
         return rows[0][0] if rows else None
 
 
+def cursor(name: str, node: str) -> str:
+    """Name the setting that says how far somebody has got in the chain of a node.
+
+    In a file, which has one chain under no name, it is the name alone.
+    """
+    return f"{name}@{node}" if node else name
+
+
+def advance(name: str, first: int, last: int) -> Statement:
+    """Move such a place on. One that comes too late fails as a unit."""
+    sql = (
+        "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
+        "SET value = CASE WHEN settings.value = ? THEN excluded.value END"
+    )
+    return sql, (name, str(last), str(first))
+
+
 def put_setting(name: str, value: str) -> Statement:
     """Keep a value."""
     sql = (

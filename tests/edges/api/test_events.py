@@ -62,6 +62,7 @@ async def test_a_call_is_told_as_it_happens(node: Live) -> None:
     ]
     assert events[1].data == {
         "audit_id": events[1].number,
+        "node": node.app.parts.writer.node,
         "event_type": "tool_invocation_start",
         "level": "info",
         "created_at": events[1].data["created_at"],

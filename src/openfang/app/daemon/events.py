@@ -1,7 +1,8 @@
 """What happens, live: the audit log as server-sent events, read only while somebody listens.
 
-An event carries the number of its record. Who reconnects with the last number it saw misses
-nothing; who reads too slowly is cut off, and can do just that. A number alone, without an event,
+An event carries a bookmark: the number of its record, and where several nodes write one log the
+last number of each. Who reconnects with it, to whichever node, misses nothing and sees nothing
+twice; who reads too slowly is cut off, and can do just that. A bookmark alone, without an event,
 says that there was nothing for this listener up to there.
 """
 
@@ -20,6 +21,7 @@ import anyio
 import orjson
 from anyio import CapacityLimiter
 
+from openfang.core.bookmarks import START
 from openfang.core.calls import Role
 from openfang.core.errors import GuardTripped, OpenFangError
 from openfang.core.events import (
@@ -34,18 +36,21 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
-from openfang.storage.log import last_number
+from openfang.storage.chains import heads
 from openfang.storage.recent import recent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller
     from openfang.storage.ports import Reader, Storage
 
 _log = logging.getLogger("openfang.events")
 _TICK_SECONDS = 0.1
 _TICKS_TO_LOOK_AGAIN = 10
+_TICKS_TO_OTHERS = {"sqlite": 1, "postgres": 5}
+"""Whoever writes into the same file is heard of at once, other nodes a little later."""
 _TICKS_TO_HEALTH = 100
 _AT_ONCE = 500
 _MOST_WAITING = 4_000_000
@@ -64,12 +69,19 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """One event, ready to be sent."""
+    """One event, ready to be sent, and what has been read with it."""
 
-    seq: int
+    node: str
+    number: int
     caller: str
     event: str
+    upto: Bookmark
     text: bytes
+
+    def to_one(self, after: Bookmark) -> bytes:
+        """Write it for one who has read further elsewhere."""
+        upto = str(self.upto | after).encode()
+        return b"id: %b\n%b" % (upto, self.text.partition(b"\n")[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +101,11 @@ _ALL = View()
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What was read at once, up to the record `end`."""
+    """What was read at once: from where, and how far."""
 
     told: tuple[_Told, ...]
-    end: int
+    start: Bookmark
+    end: Bookmark
 
 
 @dataclass(slots=True, eq=False)
@@ -100,7 +113,7 @@ class _Listener:
     """One open stream."""
 
     view: View
-    after: int
+    after: Bookmark
     still: Callable[[], bool]
     serving: asyncio.Task[Any] | None
     waiting: list[bytes] = field(default_factory=list[bytes])
@@ -139,11 +152,11 @@ class _Listener:
 class Listening:
     """Who wants to listen. `still` says whether it may yet, `pay` takes cells for a long look back.
 
-    `after` is the last number that it saw before.
+    `after` is what it has seen before.
     """
 
     caller: Caller
-    after: int | None
+    after: Bookmark | None
     still: Callable[[], bool]
     pay: Callable[[], object]
 
@@ -162,20 +175,27 @@ class Listening:
 class Feed:
     """Reads the log for everybody who listens, once for all of them, and never in the loop.
 
-    `most` is how many may listen at once; an administrator still finds a place then.
+    `most` is how many may listen at once; an administrator still finds a place then. `written` is
+    the last record of this node itself: other nodes are asked for less often.
     """
 
     def __init__(
-        self, database: Storage, health: Callable[[], Mapping[str, Any]], *, most: int = 250
+        self,
+        database: Storage,
+        health: Callable[[], Mapping[str, Any]],
+        written: Callable[[], object],
+        *,
+        most: int = 250,
     ) -> None:
         self._database = database
         self._health = health
+        self._written, self._own = written, written()
         self._most = most
         self._open = Counter[str]()
         self._listening: set[_Listener] = set()
         self._follows, self._looks_back = CapacityLimiter(1), CapacityLimiter(_LOOKING_BACK)
         self._somebody = anyio.Event()
-        self._last = 0
+        self._last = START
         self._stopped = False
 
     @property
@@ -207,11 +227,16 @@ class Feed:
     async def _look(self, tick: int) -> None:
         if tick % _TICKS_TO_LOOK_AGAIN == 0:
             self._dismiss()
-        newest = await last_number(self._database)
-        while self._last < newest:
-            self._pass_on(await self._read(self._last, _ALL, self._follows), newest)
+        if self._own != self._written() or tick % _TICKS_TO_OTHERS[self._database.dialect] == 0:
+            self._own = self._written()
+            await self._follow()
         if tick % _TICKS_TO_HEALTH == 0:
             self._send_to_all(self._health_event(self._last))
+
+    async def _follow(self) -> None:
+        newest = await heads(self._database)
+        while self._last.misses(newest):
+            self._pass_on(await self._read(self._last, _ALL, self._follows), newest)
 
     def _dismiss(self) -> None:
         """End the streams of those whose key is no longer in force."""
@@ -219,31 +244,35 @@ class Feed:
             if not listener.still():
                 listener.end()
 
-    async def _read(self, after: int, view: View, limiter: CapacityLimiter) -> _Part:
+    async def _read(self, after: Bookmark, view: View, limiter: CapacityLimiter) -> _Part:
         """Read on aside: a record may be long, and others want the loop."""
         return await self._database.aside(partial(_read, after=after, view=view), limiter)
 
-    def _pass_on(self, part: _Part, newest: int) -> None:
+    def _pass_on(self, part: _Part, newest: Bookmark) -> None:
         told = part.told
         # Somebody who came meanwhile may have seen more; of a log that was cut nothing may be left.
-        self._last = max(self._last, part.end if told else newest)
+        self._last |= part.end if told else newest
         if not told:
             return
         if any(event.event in _ENDS_ACCESS for event in told):
             self._dismiss()
         everything = b"".join(event.text for event in told)
         for listener in self._listening:
-            if listener.view is _ALL and listener.after < told[0].seq:
-                listener.put(everything)
-            elif own := _of(told, listener.view, listener.after):
+            if part.start.misses(listener.after):
+                own = _unseen(told, listener.view, listener.after)
+            else:
+                own = everything if listener.view is _ALL else _of(told, listener.view)
+            if own:
                 listener.put(own)
 
     def _send_to_all(self, text: bytes) -> None:
         for listener in self._listening:
-            listener.put(text)
+            if not self._last.misses(listener.after):
+                listener.put(text)
 
-    def _health_event(self, number: int) -> bytes:
-        return b"id: %d\nevent: health\ndata: %b\n\n" % (number, orjson.dumps(self._health()))
+    def _health_event(self, upto: Bookmark) -> bytes:
+        health = orjson.dumps(self._health())
+        return b"id: %b\nevent: health\ndata: %b\n\n" % (str(upto).encode(), health)
 
     def listen(self, who: Listening) -> AsyncGenerator[bytes]:
         """Stream events: a caller's own, or all for who may read the log."""
@@ -264,15 +293,15 @@ class Feed:
 
     async def _stream(self, who: Listening) -> AsyncGenerator[bytes]:
         with self._counted(who.caller.id):
-            newest = await last_number(self._database)
-            seen = newest if who.after is None else min(who.after, newest)
+            newest = await heads(self._database)
+            seen = newest if who.after is None else who.after.at(newest)
             yield b"retry: 1000\n" + self._health_event(seen)
             # It joins in the same turn in which it has caught up: nothing is passed on meanwhile.
-            while seen < max(newest, self._last):
+            while seen.misses(wanted := newest | self._last):
                 part = await self._read(seen, who.view, self._looks_back)
-                seen = part.end if part.end > seen else max(newest, self._last)
-                yield _of(part.told, _ALL, 0) + b"id: %d\n\n" % seen
-                if seen < newest and not self._may_go_on(who):
+                seen = part.end if seen.misses(part.end) else seen | wanted
+                yield _of(part.told, _ALL) + b"id: %b\n\n" % str(seen).encode()
+                if seen.misses(newest) and not self._may_go_on(who):
                     return
             with self._joined(who, seen) as listener:
                 while not listener.ended:
@@ -294,7 +323,7 @@ class Feed:
             self._open += Counter()  # whoever has none open is forgotten
 
     @contextmanager
-    def _joined(self, who: Listening, after: int) -> Generator[_Listener]:
+    def _joined(self, who: Listening, after: Bookmark) -> Generator[_Listener]:
         if not self._listening:
             self._last = after
         serving = asyncio.current_task()
@@ -315,21 +344,33 @@ def _paid(who: Listening) -> bool:
     return True
 
 
-def _of(told: Iterable[_Told], view: View, after: int) -> bytes:
+def _of(told: Iterable[_Told], view: View) -> bytes:
+    """Join what a listener may see."""
+    return b"".join(event.text for event in told if view.shows(event))
+
+
+def _unseen(told: Iterable[_Told], view: View, after: Bookmark) -> bytes:
     """Join what a listener may see and has not seen yet."""
-    return b"".join(event.text for event in told if event.seq > after and view.shows(event))
+    return b"".join(
+        event.to_one(after)
+        for event in told
+        if view.shows(event) and not after.has(event.node, event.number)
+    )
 
 
-async def _read(reader: Reader, after: int, view: View) -> _Part:
+async def _read(reader: Reader, after: Bookmark, view: View) -> _Part:
     found = await recent(reader, after, _AT_ONCE, caller=view.caller, kinds=view.kinds)
-    return _Part(tuple(map(_told, found.records)), found.end)
+    return _Part(tuple(_each(found.records, after)), after, found.end)
 
 
-def _told(record: Mapping[str, Any]) -> _Told:
-    number, event = record["audit_id"], record["event_type"]
-    data = orjson.dumps(record, default=str).decode()
-    text = f"id: {number}\nevent: {_KINDS.get(event, 'node')}\ndata: {data}\n\n"
-    return _Told(number, str(record.get("caller", "")), event, text.encode())
+def _each(records: Iterable[Mapping[str, Any]], after: Bookmark) -> Generator[_Told]:
+    for record in records:
+        node, number, event = record["node"], record["audit_id"], record["event_type"]
+        after = after.moved(node, number)
+        data = orjson.dumps(record, default=str).decode()
+        text = f"id: {after}\nevent: {_KINDS.get(event, 'node')}\ndata: {data}\n\n"
+        caller = str(record.get("caller", ""))
+        yield _Told(node, number, caller, event, after, text.encode())
 
 
 def _too_many(caller: str, streams: int) -> GuardTripped:

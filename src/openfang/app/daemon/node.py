@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from openfang.app.daemon.reload import Reloader
     from openfang.app.metrics.telemetry import Telemetry
     from openfang.app.parts import Parts
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller
     from openfang.core.keys import Question
     from openfang.core.trace import Chain
@@ -218,7 +219,7 @@ class ServedNode:
         return await self.telemetry.scrape(accept)
 
     def events(
-        self, caller: Caller, after: int | None, still: Callable[[], bool]
+        self, caller: Caller, after: Bookmark | None, still: Callable[[], bool]
     ) -> AsyncGenerator[bytes]:
         """Stream what happens, as server-sent events; ends when the node or the key does."""
         pay = partial(self.charge, caller, "health")

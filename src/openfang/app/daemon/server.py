@@ -66,7 +66,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     """Put the edges in front of an open home."""
     most = max(1, parts.config.server.connections // _A_SHARE)
     health = partial(_health, stop)
-    feed = Feed(parts.database, health, most=most)
+    feed = Feed(parts.database, health, lambda: parts.writer.head.seq, most=most)
     parts.approvals.waits.most = most
     telemetry = Telemetry(_readings(parts, feed))
     parts.turned_away = telemetry.turned_away

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.app.remote.addresses import query_of
+from openfang.core.bookmarks import read_bookmark
 from openfang.core.wire import read_event, read_proof, read_verification
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from openfang.app.remote.asking import Asking
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.events import AuditEvent
     from openfang.core.log import Proof, Search, Table, Verification
 
@@ -32,9 +34,13 @@ class RemoteLog:
             timeout=None,
         )
 
-    def after(self, seq: int) -> AsyncIterator[AuditEvent]:
-        """Read every entry after this one, in order."""
-        return self.daemon.lines(f"{_LOG}/export?after={seq}", read_event)
+    async def heads(self) -> Bookmark:
+        """Say where the log ends now."""
+        return await self.daemon.get(f"{_LOG}{query_of({'limit': 1})}", _heads, timeout=None)
+
+    def after(self, seen: int | Bookmark) -> AsyncIterator[AuditEvent]:
+        """Read every entry after this one, those of each node in order."""
+        return self.daemon.lines(f"{_LOG}/export{query_of({'after': seen})}", read_event)
 
     async def sql(self, text: str) -> list[Table]:
         """Run queries that only read: of each the columns' names and the first rows."""
@@ -42,9 +48,10 @@ class RemoteLog:
         reply = await self.daemon.reply("POST", f"{_LOG}/sql", body, timeout=None)
         return self.daemon.read(reply, _tables)
 
-    def export(self, after: int) -> AsyncIterator[Mapping[str, Any]]:
+    def export(self, after: int | Bookmark) -> AsyncIterator[Mapping[str, Any]]:
         """Read the same with all that is hashed: a signed head, checkpoints, then records."""
-        return self.daemon.lines(f"{_LOG}/export?after={after}&proven=true", _object)
+        query = query_of({"after": after, "proven": "true"})
+        return self.daemon.lines(f"{_LOG}/export{query}", _object)
 
     async def prove(self, seq: int, digest: str) -> Proof:
         """Say whether the log has this record with this hash."""
@@ -58,6 +65,13 @@ class RemoteLog:
 
 def _events(body: Any) -> list[AuditEvent]:  # noqa: ANN401 - any JSON
     return [read_event(one) for one in body["records"]]
+
+
+def _heads(body: Any) -> Bookmark:  # noqa: ANN401 - any JSON
+    found = read_bookmark(body["end"])
+    if found is None:
+        raise ValueError(body["end"])
+    return found
 
 
 def _tables(body: Any) -> list[Table]:  # noqa: ANN401 - any JSON

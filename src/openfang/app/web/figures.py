@@ -12,13 +12,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.web.folding import verdict_of
+from openfang.core.bookmarks import ALONE, Bookmark
 from openfang.core.events import POLICY_VIOLATION, TOOL_INVOCATION_END
 from openfang.core.watching import Figures
-from openfang.storage.calls import newest_record, records_after
+from openfang.storage.calls import records_in
+from openfang.storage.chains import Part, chains, heads_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from openfang.storage.chains import Chain
     from openfang.storage.ports import Reader
 
 _AT_FIRST: Final = 15_000
@@ -71,28 +74,39 @@ class Tallies:
 
     def __init__(self) -> None:
         self._minutes: dict[int, dict[str, _Tally]] = {}
-        self._last = -1
-        self._partly = False
+        self._last: Bookmark | None = None
+        self._partly = set[str]()
         self._since = 0
 
     async def read_on(self, reader: Reader) -> None:
         """Take in what was written since; of a long log only the newest part."""
-        newest = await newest_record(reader)
-        if self._last < 0:
-            self._last = max(0, newest - _AT_FIRST)
-            self._partly = self._last > 0
-        while self._last < newest:
-            found = await records_after(reader, self._last, _AT_ONCE)
-            self._last = min(newest, self._last + _AT_ONCE)
-            for record in found:
+        known = await chains(reader)
+        newest = heads_of(known, reader)
+        last = self._begin(known) if self._last is None else self._last
+        while last.misses(newest):
+            news = list(last.behind(newest))
+            most = _AT_ONCE // len(news) + 1
+            parts = [Part(node, at, min(end, at + most)) for node, at, end in news]
+            for record in await records_in(reader, parts):
                 self._take(record)
-            if self._partly and found and not self._since:
-                self._since = _seconds(found[0])
-            if found:
-                self._last = max(self._last, found[-1]["audit_id"])
+            for part in parts:
+                last = last.moved(part.node, part.last)
+            self._last = last
+        self._last = last
         self._forget()
 
+    def _begin(self, known: Sequence[Chain]) -> Bookmark:
+        """Begin with the newest part of each chain; one that ended long ago has nothing to show."""
+        day_ago = known[0].at - _KEPT_MINUTES * 60_000_000_000 if known else 0
+        firsts = {
+            one.node: max(0, one.seq - _AT_FIRST) if one.at >= day_ago else one.seq for one in known
+        }
+        self._partly = {one.node for one in known if 0 < firsts[one.node] < one.seq}
+        return Bookmark(firsts)
+
     def _take(self, record: Mapping[str, Any]) -> None:
+        if self._partly:
+            self._note_start(record)
         if record["event_type"] not in {TOOL_INVOCATION_END, POLICY_VIOLATION}:
             return
         minute = _seconds(record) // 60
@@ -101,6 +115,13 @@ class Tallies:
         if caller not in of_minute and len(of_minute) >= _MOST_CALLERS:
             caller = _OTHERS
         of_minute.setdefault(caller, _Tally()).take(record)
+
+    def _note_start(self, record: Mapping[str, Any]) -> None:
+        """Figures hold since the last one of those chains begins that were not read whole."""
+        lane = ALONE if ALONE in self._partly else record["node"]
+        if lane in self._partly:
+            self._partly.discard(lane)
+            self._since = max(self._since, _seconds(record))
 
     def _forget(self) -> None:
         for minute in sorted(self._minutes)[:-_KEPT_MINUTES]:

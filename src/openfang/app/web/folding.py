@@ -33,9 +33,14 @@ def fold(records: Iterable[Mapping[str, Any]]) -> list[SeenCall]:
         id_ = record["call_id"]
         if not id_:
             continue
-        found = calls.pop(id_, None) or {"id": id_, "at": record["created_at"], "verdict": "run"}
+        found = calls.pop(id_, None) or _begun(record)
         calls[id_] = _with(found, record)
     return [SeenCall(**one) for one in reversed(calls.values())]
+
+
+def _begun(record: Mapping[str, Any]) -> dict[str, Any]:
+    at, node = record["created_at"], record["node"]
+    return {"id": record["call_id"], "at": at, "node": node, "verdict": "run"}
 
 
 def flat(event: AuditEvent) -> dict[str, Any]:
@@ -45,6 +50,7 @@ def flat(event: AuditEvent) -> dict[str, Any]:
         **event.context,
         "call_id": event.call_id,
         "audit_id": event.audit_id,
+        "node": event.node,
         "event_type": event.event_type,
         "created_at": event.created_at,
     }
@@ -52,7 +58,8 @@ def flat(event: AuditEvent) -> dict[str, Any]:
 
 def _with(call: dict[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     told = {name: str(record[name]) for name in _TEXTS if record.get(name) is not None}
-    call = {"tool": "", "caller": "", **call, **told, "audit": record["audit_id"]}
+    place = {"audit": record["audit_id"], "keeper": record["node"]}
+    call = {"tool": "", "caller": "", **call, **told, **place}
     if record["event_type"] == APPROVAL_ANSWERED and call["verdict"] != "ask":
         return call
     call["verdict"] = verdict_of(record, call["verdict"])

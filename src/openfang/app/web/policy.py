@@ -14,9 +14,10 @@ from openfang.app.rules.replay import Replay
 from openfang.config.fields import Folders
 from openfang.config.home import user_home
 from openfang.config.rulebook import read_rules
+from openfang.core.bookmarks import Bookmark
 from openfang.core.errors import ConfigError
 from openfang.core.events import AuditEvent
-from openfang.storage.calls import newest_record
+from openfang.storage.chains import heads
 from openfang.storage.log import rows
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ async def replay(parts: Parts, draft: str, environ: Mapping[str, str]) -> dict[s
 
 
 async def _held_against(found: Replay, reader: Reader) -> dict[str, Any]:
-    first = max(0, await newest_record(reader) - MOST_RECORDS)
+    ends = (await heads(reader)).places
+    share = MOST_RECORDS // max(1, len(ends))
+    first = Bookmark({node: max(0, end - share) for node, end in ends.items()})
     async with aclosing(rows(reader, after=first)) as newest:
         async for row in newest:
             found.read(AuditEvent.of(row))

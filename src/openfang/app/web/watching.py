@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,20 +15,17 @@ from openfang.core.calls import Role
 from openfang.core.errors import NotFound
 from openfang.core.events import AuditEvent
 from openfang.core.watching import CallFilter, CallPage, CallStory
-from openfang.storage.calls import (
-    call_records,
-    chain_records,
-    newest_record,
-    records_after,
-    records_of,
-)
+from openfang.storage.calls import call_records, chain_records, records_in, records_of
+from openfang.storage.chains import Part, heads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from openfang.app.parts import Parts
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller
     from openfang.core.watching import Figures, SeenCall
+    from openfang.storage.log import LogRow
     from openfang.storage.ports import Look, Reader
 
 T = TypeVar("T")
@@ -52,33 +48,34 @@ class HomeWatch:
             partial(call_records, wanted=wanted, caller=_whose(caller))
         )
         # A call stands on the page of its newest record, and on no later one.
-        last = wanted.before or sys.maxsize
-        found = [one for one in fold(records) if one.audit < last]
+        last = wanted.before
+        found = [one for one in fold(records) if last is None or one.audit < last.of(one.keeper)]
         shown = [one for one in found if wanted.verdict in {"", one.verdict}]
         return CallPage(calls=shown, older=older)
 
     async def call(self, caller: Caller, call_id: str) -> CallStory:
         """Tell all of one call; another's does not exist."""
         whose = _whose(caller)
-        events = await self._aside(partial(_events_of, call_id=call_id))
+        rows = await self._aside(partial(records_of, call_id=call_id))
+        events = [AuditEvent.of(row) for row in rows]
         found = fold(map(flat, events))
         if not found or (whose is not None and found[0].caller != whose):
             raise NotFound(f"No call {call_id[:100]} is in the log.", way_out="look in Calls")
-        near = (events[0].audit_id, events[-1].audit_id)
-        chain = await self._aside(partial(_chain_of, trace=found[0].trace, near=near))
+        chain = await self._aside(partial(_chain_of, trace=found[0].trace, of_one=rows))
         mine = [one for one in chain if whose is None or one.caller == whose]
         return CallStory(call=found[0], records=events, chain=mine)
 
-    async def newer(self, caller: Caller, after: int) -> tuple[Sequence[SeenCall], int]:
-        """Find the calls of which something was written since, and say up to which record."""
-        newest = await self._aside(newest_record)
-        if newest <= after:
+    async def newer(
+        self, caller: Caller, after: Bookmark | None
+    ) -> tuple[Sequence[SeenCall], Bookmark]:
+        """Find the calls of which something was written since, and say up to which records."""
+        newest = await self._aside(heads)
+        parts = [] if after is None else [_newest_of(*one) for one in after.behind(newest)]
+        if not parts:
             return (), newest
-        first = max(after, newest - _AT_ONCE)
-        records = await self._aside(partial(records_after, after=first, limit=_AT_ONCE))
+        records = await self._aside(partial(records_in, parts=parts))
         whose = _whose(caller)
-        calls = [one for one in fold(records) if whose is None or one.caller == whose]
-        return calls, max(newest, records[-1]["audit_id"] if records else newest)
+        return [one for one in fold(records) if whose is None or one.caller == whose], newest
 
     async def figures(self, caller: Caller, minutes: int, source: str = "") -> Figures:
         """Add up what happened in the last minutes."""
@@ -107,13 +104,13 @@ def _whose(caller: Caller) -> str | None:
     return None if caller.role in _WATCHERS else caller.id
 
 
-async def _events_of(reader: Reader, call_id: str) -> list[AuditEvent]:
-    return [AuditEvent.of(row) for row in await records_of(reader, call_id)]
+def _newest_of(node: str, after: int, last: int) -> Part:
+    return Part(node, max(after, last - _AT_ONCE), last)
 
 
-async def _chain_of(reader: Reader, trace: str, near: tuple[int, int]) -> list[SeenCall]:
+async def _chain_of(reader: Reader, trace: str, of_one: Sequence[LogRow]) -> list[SeenCall]:
     if not trace:
         return []
-    events = [AuditEvent.of(row) for row in await chain_records(reader, trace, near)]
+    events = [AuditEvent.of(row) for row in await chain_records(reader, trace, of_one)]
     found = fold(flat(one) for one in events if one.context.get("trace") == trace)
     return sorted(found, key=lambda one: one.at)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller, Role
     from openfang.core.keys import Question
     from openfang.core.session import Session
@@ -121,7 +122,7 @@ class Node(Protocol):
         ...
 
     def events(
-        self, caller: Caller, after: int | None, still: Callable[[], bool]
+        self, caller: Caller, after: Bookmark | None, still: Callable[[], bool]
     ) -> AsyncGenerator[bytes]:
         """Stream what happens, as server-sent events; ends when the node or the key does."""
         ...

@@ -324,7 +324,7 @@ COMPONENTS: dict[str, Schema] = {
     "NewKey": {"allOf": [ref("Key"), whole({"secret": TEXT})]},
     "Keys": page("keys", ref("Key")),
     "Record": _RECORD,
-    "Records": page("records", ref("Record")),
+    "Records": whole({"records": listed(ref("Record")), "total": COUNT, "end": TEXT}),
     "Verification": whole(
         {
             "intact": _FLAG,
@@ -376,6 +376,8 @@ QUESTIONS_QUERY: dict[str, Schema] = {
     "after": word(),
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
+_PLACE = "([^,:]+:)?[0-9]{1,18}"
+_BOOKMARK = f"^{_PLACE}(,{_PLACE})*$"
 SEARCH_QUERY: dict[str, Schema] = {
     "event": word(),
     "tool": word(),
@@ -384,7 +386,9 @@ SEARCH_QUERY: dict[str, Schema] = {
     "task_id": word(),
     "level": one_of("info", "warning", "error"),
     "text": word(),
-    "after": {"type": "integer", "minimum": 0, "maximum": 2**53},
+    "node": word(),
+    "record": word(),
+    "after": {"type": "string", "pattern": _BOOKMARK, "maxLength": 100_000},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
 }
 EXPORT_QUERY: dict[str, Schema] = {"after": SEARCH_QUERY["after"], "proven": _FLAG}

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import anyio
 
+from openfang.core.bookmarks import START, read_bookmark
 from openfang.core.calls import Role
 from openfang.core.watching import CallFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller
     from openfang.core.watching import SeenCall
     from openfang.edges.web.asking import Ask
@@ -26,7 +27,6 @@ _KEPT: Final = 400
 _BEAT_TICKS: Final = 30
 _STILL_TICKS: Final = 4
 _OF_ALL: Final = ""
-_DIGITS: Final = 18
 _EVERYTHING: Final = CallFilter()
 
 
@@ -53,10 +53,10 @@ class _Channel:
     def __init__(self, watch: Watch, caller: Caller) -> None:
         self._watch, self._caller = watch, caller
         self._rows: OrderedDict[str, _Row] = OrderedDict()
-        self._blocks: dict[int, bytes] = {}
+        self._blocks: dict[str, bytes] = {}
         self._reading = anyio.Lock()
         self._read_at = 0.0
-        self._last = -1
+        self._last: Bookmark | None = None
         self.watchers = 0
 
     async def look(self) -> None:
@@ -66,8 +66,8 @@ class _Channel:
             if now - self._read_at < _PAUSE * 0.9:
                 return
             # Who comes after a pause sees what was on the page already, and nothing twice.
-            fresh = self._last < 0 or now - self._read_at > 4 * _PAUSE
-            calls, newest = await self._watch.newer(self._caller, 2**62 if fresh else self._last)
+            fresh = now - self._read_at > 4 * _PAUSE
+            calls, newest = await self._watch.newer(self._caller, None if fresh else self._last)
             self._read_at, self._last = anyio.current_time(), newest
             self._blocks.clear()
             for call in reversed(calls):
@@ -76,28 +76,29 @@ class _Channel:
             while len(self._rows) > _KEPT:
                 self._rows.popitem(last=False)
 
-    async def start(self) -> int:
+    async def start(self) -> Bookmark:
         """Say where somebody who comes now begins."""
         await self.look()
-        return self._last
+        return self.last
 
     @property
-    def last(self) -> int:
-        return self._last
+    def last(self) -> Bookmark:
+        return self._last or START
 
-    def since(self, after: int, wanted: CallFilter, ask: Ask) -> bytes:
+    def since(self, after: Bookmark, wanted: CallFilter, ask: Ask) -> bytes:
         """Give what came after a record, oldest first; all who want everything get the same."""
         if wanted != _EVERYTHING:
             return b"".join(
                 row.drawn(ask) for row in self._newer(after) if matches(row.call, wanted)
             )
-        if after not in self._blocks:
-            self._blocks[after] = b"".join(row.drawn(ask) for row in self._newer(after))
-        return self._blocks[after]
+        place = str(after)
+        if place not in self._blocks:
+            self._blocks[place] = b"".join(row.drawn(ask) for row in self._newer(after))
+        return self._blocks[place]
 
-    def _newer(self, after: int) -> list[_Row]:
-        newer = takewhile(lambda row: row.call.audit > after, reversed(self._rows.values()))
-        return list(newer)[::-1]
+    def _newer(self, after: Bookmark) -> list[_Row]:
+        rows = self._rows.values()
+        return [row for row in rows if not after.has(row.call.keeper, row.call.audit)]
 
 
 _channels: WeakKeyDictionary[Watch, dict[str, _Channel]] = WeakKeyDictionary()
@@ -118,10 +119,10 @@ def _channel(ask: Ask) -> Generator[_Channel]:
             of_watch.pop(view, None)
 
 
-def _begin(ask: Ask, newest: int) -> int:
+def _begin(ask: Ask, newest: Bookmark) -> Bookmark:
     """Begin where the browser says that it was, or with what comes now."""
-    last = ask.came.headers.get(b"last-event-id", b"")
-    return min(int(last), newest) if last.isdigit() and len(last) < _DIGITS else newest
+    last = read_bookmark(ask.came.headers.get(b"last-event-id", b"").decode("latin-1"))
+    return newest if last is None else last.at(newest)
 
 
 def matches(call: SeenCall, wanted: CallFilter) -> bool:
@@ -149,6 +150,6 @@ async def follow(ask: Ask, wanted: CallFilter) -> AsyncGenerator[bytes]:
             rows = channel.since(after, wanted, ask)
             after = channel.last
             if rows:
-                yield b"id: %d\nevent: rows\n%b\n" % (after, rows)
+                yield b"id: %b\nevent: rows\n%b\n" % (str(after).encode(), rows)
             elif ticks % _BEAT_TICKS == 0:
                 yield b": still there\n\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.calls import Caller
     from openfang.core.watching import CallFilter, CallPage, CallStory, Figures, SeenCall
 
@@ -22,8 +23,13 @@ class Watch(Protocol):
         """Tell all of one call; another's does not exist."""
         ...
 
-    async def newer(self, caller: Caller, after: int) -> tuple[Sequence[SeenCall], int]:
-        """Find the calls of which something was written since, and say up to which record."""
+    async def newer(
+        self, caller: Caller, after: Bookmark | None
+    ) -> tuple[Sequence[SeenCall], Bookmark]:
+        """Find the calls of which something was written since, and say up to which records.
+
+        Without a bookmark none are wanted: it is where whoever comes now begins.
+        """
         ...
 
     async def rules(self, caller: Caller) -> Sequence[Mapping[str, Any]]:

@@ -30,6 +30,13 @@ _LOG: Final = (
     "ORDER BY node, seq"
 )
 _NODE: Final = "SELECT value FROM settings WHERE name = 'node'"
+_OF_ITS_NODE: Final = """
+    UPDATE settings SET name = name || '@' || (
+        SELECT own.value FROM settings AS own WHERE own.name = 'node')
+    WHERE (name = 'ledger.folded' OR name LIKE 'sink:%' OR name LIKE 'anchor:%')
+      AND EXISTS (SELECT 1 FROM settings AS own WHERE own.name = 'node')
+"""
+"""A place in the log that was the only one of a file is here one in the chain of that node."""
 _AT_ONCE: Final = 1_000
 _NUMBERED: Final = (("tasks", "seq"), ("memory", "id"))
 
@@ -79,6 +86,7 @@ async def _moved(
     await to_thread.run_sync(check, database.connection.execute(_LOG))
     for table in tables:
         await _copy(database, connection, table)
+    await connection.execute(_OF_ITS_NODE)
     for table, column in _NUMBERED:
         await connection.execute(
             f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), MAX({column})) "  # noqa: S608 - as above

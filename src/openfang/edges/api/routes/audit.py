@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from openfang.core.bookmarks import START, read_bookmark
 from openfang.core.log import Search
 from openfang.core.wire import proof_body, verification_body
 from openfang.edges.api import schemas
@@ -15,6 +16,7 @@ from openfang.edges.api.exchange import Answer, Stream, json_answer
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
+    from openfang.core.bookmarks import Bookmark
     from openfang.core.session import Session
     from openfang.edges.api.exchange import Asked
 
@@ -22,19 +24,25 @@ _PIECE = 65_536
 
 
 async def _search(asked: Asked) -> Answer:
-    found = await asked.session.search(Search(**asked.query))
+    end = await asked.session.heads()
+    named = {name: value for name, value in asked.query.items() if name != "after"}
+    found = await asked.session.search(Search(**named, after=_after(asked)))
     bodies = [event.as_json() for event in found]
-    return json_answer({"records": bodies, "total": len(bodies)})
+    return json_answer({"records": bodies, "total": len(bodies), "end": str(end)})
 
 
 async def _export(asked: Asked) -> Stream:
-    session, after = asked.session, asked.query.get("after", 0)
+    session, after = asked.session, _after(asked)
     proven = asked.query.get("proven", False)
     pieces = _lines(session.export(after) if proven else _records(session, after))
     return Stream(pieces=pieces, content_type=b"application/x-ndjson")
 
 
-async def _records(session: Session, after: int) -> AsyncGenerator[Mapping[str, Any]]:
+def _after(asked: Asked) -> Bookmark:
+    return read_bookmark(asked.query.get("after", "0")) or START
+
+
+async def _records(session: Session, after: Bookmark) -> AsyncGenerator[Mapping[str, Any]]:
     async for event in session.after(after):
         yield event.as_json()
 

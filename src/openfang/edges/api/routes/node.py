@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openfang.core.bookmarks import read_bookmark
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint, Text
 from openfang.edges.api.exchange import Answer, Stream, json_answer, secret_of
@@ -55,8 +56,7 @@ async def _metrics(asked: Asked) -> Answer:
 
 
 async def _events(asked: Asked) -> Stream:
-    last = asked.headers.get(b"last-event-id", b"")
-    after = int(last) if last.isdigit() and len(last) < _LONGEST_NUMBER else None
+    after = read_bookmark(asked.headers.get(b"last-event-id", b"").decode("latin-1"))
     pieces = asked.node.events(asked.caller, after, still_of(asked))
     return Stream(pieces=pieces, content_type=b"text/event-stream")
 
@@ -65,8 +65,6 @@ def still_of(asked: Asked) -> Still:
     """What says whether who asked would be let in again."""
     return still_of_one(asked.node, asked.caller, secret_of(asked.headers), EDGE)
 
-
-_LONGEST_NUMBER = 19
 
 ENDPOINTS = (
     Endpoint(

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from openfang.core.bookmarks import Bookmark, read_bookmark
 from openfang.core.calls import Role
 from openfang.core.log import Search
 from openfang.edges.web.asking import Flow, Page
@@ -21,7 +22,6 @@ _WINDOW: Final = 20_000
 _LONGEST: Final = 200
 _AT_ONCE: Final = 50
 _PIECE: Final = 65_536
-_DIGITS: Final = 18
 
 
 async def show(ask: Ask) -> Page | Go:
@@ -30,7 +30,8 @@ async def show(ask: Ask) -> Page | Go:
     told = {name: ask.query.get(name, "").strip()[:_LONGEST] for name in _NAMES}
     log = (await ask.came.node.status(ask.caller))["audit"]
     everything = ask.query.get("all") == "1"
-    first = 0 if everything else max(0, log["records"] - _WINDOW)
+    ends = (await ask.session.heads()).places
+    first = Bookmark() if everything else Bookmark({n: _first(end) for n, end in ends.items()})
     chosen = {name: text for name, text in told.items() if text}
     verified = await _verified(ask) if ask.came.method == "POST" else None
     return Page(
@@ -41,20 +42,23 @@ async def show(ask: Ask) -> Page | Go:
             "records": await _found(ask, Search(**told, after=first, limit=_AT_ONCE)),
             "told": told,
             "log": log,
-            "partly": bool(first),
+            "partly": any(first.places.values()),
+            "several": len(ends) > 1,
             "everything": urlencode({**chosen, "all": "1"}),
             "verified": verified,
         },
     )
 
 
+def _first(end: int) -> int:
+    return max(0, end - _WINDOW)
+
+
 async def _found(ask: Ask, wanted: Search) -> list[AuditEvent]:
-    number = ask.query.get("record", "")
-    if not (number.isdigit() and len(number) < _DIGITS):
-        return (await ask.session.search(wanted))[::-1]
-    async for event in ask.session.after(int(number) - 1):
-        return [event]
-    return []
+    record = ask.query.get("record", "")
+    if read_bookmark(record) is not None:
+        wanted = Search(record=record)
+    return (await ask.session.search(wanted))[::-1]
 
 
 async def _verified(ask: Ask) -> Any:  # noqa: ANN401 - a verification

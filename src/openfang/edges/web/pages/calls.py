@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from openfang.core.bookmarks import read_bookmark
 from openfang.core.calls import Role
 from openfang.core.watching import CallFilter
 from openfang.edges.web.asking import Flow, Page
@@ -70,7 +71,7 @@ def wanted_of(ask: Ask) -> CallFilter:
         source=told["source"],
         edge=told["edge"],
         text=told["q"],
-        before=int(before) if before.isdigit() and len(before) < len(str(2**62)) else 0,
+        before=read_bookmark(before) if before else None,
         limit=_AT_ONCE,
     )
 

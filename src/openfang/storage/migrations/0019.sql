@@ -1,0 +1,1 @@
+-- A file has one chain: what has read it so far is named as it was. See 0019.postgres.sql.
