@@ -26,8 +26,8 @@ class _Kept:
     def load(self) -> dict[str, Pin]:
         return {}
 
-    def save(self, pins: object) -> None:
-        del pins
+    def save(self, pins: object, before: object) -> None:
+        del pins, before
 
 
 class _Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -64,7 +64,7 @@ async def test_a_locked_database_delays_nobody_and_gets_it_later(
     names.backlog.serving = True
     with closing(await to_thread.run_sync(locked, writer.path)) as other:
         # Whoever waited for the lock would give up after 5 s, and say so.
-        names.save({"mcp:a:b": "mcp_a_b"})
+        names.save({"mcp:a:b": "mcp_a_b"}, {})
         names.backlog.add(HELD)
         assert await kept(database, names) == {}
         await to_thread.run_sync(other.execute, "ROLLBACK")
@@ -82,28 +82,43 @@ async def test_what_could_not_be_kept_is_tried_again_at_the_next_change(
     names.backlog.serving = True
     database.connection.execute("ALTER TABLE names RENAME TO away")
     database.connection.execute("ALTER TABLE audit RENAME TO away_too")
-    names.save({"mcp:a:b": "first", "mcp:a:c": "second"})
+    names.save({"mcp:a:b": "first", "mcp:a:c": "second"}, {})
     names.backlog.add(HELD)
     with anyio.fail_after(10):
         while caplog.text.count("could not be kept yet") < 2:
             await anyio.lowlevel.checkpoint()
     database.connection.execute("ALTER TABLE away RENAME TO names")
     database.connection.execute("ALTER TABLE away_too RENAME TO audit")
-    names.save({"mcp:a:b": "third"})
+    names.save({"mcp:a:b": "third"}, {"mcp:a:b": "first"})
     await drained(writer)
     assert await kept(database, names) == {"mcp:a:b": "third", "mcp:a:c": "second"}
     assert writer.head.seq == 1
 
 
+async def test_a_name_that_somebody_else_was_given_meanwhile_is_not_taken_from_them(
+    database: Database, writer: Writer, names: StoredNames
+) -> None:
+    names.save({"mcp:a:b": "taken", "mcp:a:e": "mine"}, {})
+    names.backlog.serving = True
+    names.save({"mcp:a:c": "taken", "mcp:a:e": "other", "mcp:a:d": "free"}, {})
+    await drained(writer)
+    expected = {"mcp:a:b": "taken", "mcp:a:d": "free", "mcp:a:e": "mine"}
+    assert await kept(database, names) == expected
+    names.save({"mcp:a:e": "moved", "mcp:a:f": "mine"}, {"mcp:a:e": "mine"})
+    await drained(writer)
+    expected |= {"mcp:a:e": "moved", "mcp:a:f": "mine"}
+    assert await kept(database, names) == expected
+
+
 async def test_what_the_database_will_never_take_stops_nothing_else(
     database: Database, writer: Writer, names: StoredNames
 ) -> None:
-    names.save({"mcp:a:b": "taken"})
+    broken: Mapping[str, Any] = {"mcp:a:b": None}
     with pytest.raises(Conflict):
-        names.save({"mcp:a:c": "taken"})
+        names.save(broken, {})
     names.backlog.serving = True
-    names.save({"mcp:a:c": "taken"})
+    names.save(broken, {})
     await drained(writer)
-    names.save({"mcp:a:d": "free"})
+    names.save({"mcp:a:d": "free"}, {})
     await drained(writer)
-    assert await kept(database, names) == {"mcp:a:b": "taken", "mcp:a:d": "free"}
+    assert await kept(database, names) == {"mcp:a:d": "free"}

@@ -36,7 +36,8 @@ class Names:
     def load(self) -> Mapping[str, str]:
         return dict(self.kept)
 
-    def save(self, new: Mapping[str, str]) -> None:
+    def save(self, new: Mapping[str, str], before: Mapping[str, str]) -> None:
+        assert before.items() <= self.kept.items()
         self.saves.append(dict(new))
         taken = {name: id_ for id_, name in self.kept.items()}
         for id_, name in new.items():
@@ -53,13 +54,15 @@ class Pins:
     def load(self) -> Mapping[str, Pin]:
         return dict(self.kept)
 
-    def save(self, pins: Sequence[Pin]) -> None:
+    def save(self, pins: Sequence[Pin], before: Mapping[str, Pin]) -> None:
+        assert before.items() <= self.kept.items()
         self.saves += 1
         self.kept.update({pin.id: pin for pin in pins})
 
 
 class FullDisk(Names):
-    def save(self, new: Mapping[str, str]) -> None:
+    def save(self, new: Mapping[str, str], before: Mapping[str, str]) -> None:
+        del before
         raise OSError(28, f"no space for {len(new)} names")
 
 

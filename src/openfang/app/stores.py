@@ -12,7 +12,8 @@ import orjson
 from openfang.core.errors import Conflict
 from openfang.registry.pins import Pin
 from openfang.safety.definitions import Finding
-from openfang.storage.units import Unit
+from openfang.storage.marks import among
+from openfang.storage.units import NAMES, PINS, Unit
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -20,20 +21,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openfang.storage.ports import Reader, Writes
-    from openfang.storage.units import Line, Written
+    from openfang.storage.units import Line, Notice, Written
 
 Row: TypeAlias = "tuple[Any, ...]"
 _log = logging.getLogger("openfang.registry")
+# Another node may have been faster. Then what is there stays, and is read again by everybody.
 _NAMES = (
-    "INSERT INTO names VALUES (?, ?) "
-    "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name"
+    "INSERT INTO names SELECT ?, ? "
+    "WHERE NOT EXISTS (SELECT 1 FROM names WHERE wire_name = ? AND tool <> ?) "
+    "ON CONFLICT (tool) DO UPDATE SET wire_name = excluded.wire_name WHERE names.wire_name = ?"
 )
 _PINS = (
     "INSERT INTO pins (tool, digest, definition, first_seen, accepted, findings) "
     "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (tool) DO UPDATE SET digest = excluded.digest, "
     "definition = excluded.definition, first_seen = excluded.first_seen, "
-    "accepted = excluded.accepted, findings = excluded.findings"
+    "accepted = excluded.accepted, findings = excluded.findings "
+    "WHERE pins.digest = ? AND pins.accepted = ?"
 )
+_ALL_NAMES = "SELECT tool, wire_name FROM names"
+_COLUMNS = "tool, digest, definition, first_seen, accepted, findings"
+_AT_ONCE = 100
 
 
 @dataclass(slots=True)
@@ -54,14 +61,18 @@ class Backlog:
 
     writer: Writes
     serving: bool = False
+    _told: dict[str, tuple[Notice, ...]] = field(default_factory=dict["str", "tuple[Notice, ...]"])
     _rows: dict[str, dict[str, _Waiting]] = field(
         default_factory=dict["str", "dict[str, _Waiting]"]
     )
     _lines: list[Line] = field(default_factory=list["Line"])
 
-    def put(self, sql: str, rows: Iterable[Row]) -> None:
-        """Keep rows, each in place of what the same statement put under its first column."""
-        waiting = self._rows.setdefault(sql, {})
+    def put(self, sql: str, rows: Iterable[Row], *told: Notice) -> None:
+        """Keep rows, each in place of what the same statement put under its first column.
+
+        All nodes are told of them, this one too: it may not have been the first.
+        """
+        waiting, self._told[sql] = self._rows.setdefault(sql, {}), told
         for row in rows:
             waiting.pop(row[0], None)
             waiting[row[0]] = _Waiting(row)
@@ -79,7 +90,8 @@ class Backlog:
             for one in fresh:
                 one.tried = True
             if fresh:
-                unit = Unit(statements=tuple((sql, one.row) for one in fresh))
+                rows = tuple((sql, one.row) for one in fresh)
+                unit = Unit(statements=rows, notices=self._told[sql])
                 self._submit(unit, partial(self._kept, waiting, fresh))
         lines, self._lines = tuple(self._lines), []
         if lines:
@@ -127,15 +139,16 @@ class StoredNames:
     @classmethod
     async def read(cls, database: Reader, backlog: Backlog) -> Self:
         """Read all of them."""
-        return cls(dict(await database.read("SELECT tool, wire_name FROM names")), backlog)
+        return cls(await names_in(database), backlog)
 
     def load(self) -> Mapping[str, str]:
         """Give all of them."""
         return self.known
 
-    def save(self, new: Mapping[str, str]) -> None:
-        """Keep these, in this order."""
-        self.backlog.put(_NAMES, new.items())
+    def save(self, new: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Keep these, in this order, for who has had no name or the one `before`."""
+        rows = ((tool, name, name, tool, before.get(tool, "")) for tool, name in new.items())
+        self.backlog.put(_NAMES, rows, NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +161,42 @@ class StoredPins:
     @classmethod
     async def read(cls, database: Reader, backlog: Backlog) -> Self:
         """Read all of them."""
-        sql = "SELECT tool, digest, definition, first_seen, accepted, findings FROM pins"
-        return cls({row[0]: _pin(row) for row in await database.read(sql)}, backlog)
+        return cls({pin.id: pin for pin in await _pins(database, "1 = 1", ())}, backlog)
 
     def load(self) -> Mapping[str, Pin]:
         """Give all of them."""
         return self.known
 
-    def save(self, pins: Sequence[Pin]) -> None:
-        """Keep these in place of what was there."""
-        self.backlog.put(_PINS, map(_row, pins))
+    def save(self, pins: Sequence[Pin], before: Mapping[str, Pin]) -> None:
+        """Keep these in the place of those `before`, if they are still what is there."""
+        rows = ((*_row(pin), *_state(before.get(pin.id))) for pin in pins)
+        self.backlog.put(_PINS, rows, PINS)
+
+
+async def names_in(database: Reader) -> dict[str, str]:
+    """Read all wire names as they are by now."""
+    return dict(await database.read(_ALL_NAMES))
+
+
+async def pins_beside(database: Reader, known: Mapping[str, Pin]) -> list[Pin]:
+    """Read those pins that are not as they are known."""
+    states = await database.read("SELECT tool, digest, accepted FROM pins")
+    other = [id_ for id_, *state in states if tuple(state) != _state(known.get(id_))]
+    found = list[Pin]()
+    for first in range(0, len(other), _AT_ONCE):
+        some = other[first : first + _AT_ONCE]
+        found += await _pins(database, among("tool", some), some)
+    return found
+
+
+async def _pins(database: Reader, where: str, given: Sequence[str]) -> list[Pin]:
+    sql = f"SELECT {_COLUMNS} FROM pins WHERE {where}"  # noqa: S608 - constants and marks
+    return [_pin(row) for row in await database.read(sql, given)]
+
+
+def _state(pin: Pin | None) -> tuple[str, int]:
+    """By what it is seen whether a pin is still the same."""
+    return ("", 0) if pin is None else (pin.digest, int(pin.accepted))
 
 
 def _pin(row: Row) -> Pin:

@@ -38,8 +38,8 @@ class PinStore(Protocol):
         """Return all pins by id."""
         ...
 
-    def save(self, pins: Sequence[Pin]) -> None:
-        """Keep these, over what was there for the same ids."""
+    def save(self, pins: Sequence[Pin], before: Mapping[str, Pin]) -> None:
+        """Keep these, over those `before` of the same ids, as long as nobody else changed them."""
         ...
 
 
@@ -102,8 +102,17 @@ class Board:
     def keep(self, pins: Sequence[Pin]) -> None:
         """Remember these: stored first, so that nothing is lost."""
         if pins:
-            self._store.save(pins)
+            self._store.save(pins, {pin.id: old for pin in pins if (old := self._pins.get(pin.id))})
             self._pins.update({pin.id: pin for pin in pins})
+
+    @property
+    def pins(self) -> Mapping[str, Pin]:
+        """All of them, by their ids."""
+        return self._pins
+
+    def learn(self, pins: Iterable[Pin]) -> None:
+        """Take over what another node keeps of these."""
+        self._pins.update({pin.id: pin for pin in pins})
 
     def tell(self, verdicts: Iterable[Pinned], known: Mapping[str, Held]) -> None:
         """Say what is held that was not, or not as this, and what was found in what is offered."""

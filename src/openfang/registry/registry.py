@@ -19,7 +19,7 @@ from openfang.registry.snapshot import Snapshot
 from openfang.safety.definitions import Neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from openfang.core.ports import ToolSource
     from openfang.core.tools import Tool
@@ -40,8 +40,11 @@ class NameStore(Protocol):
         """Return all names by tool id."""
         ...
 
-    def save(self, new: Mapping[str, str]) -> None:
-        """Keep these, in this order: a name that moved is given up before it is taken."""
+    def save(self, new: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Keep these, in this order: a name that moved is given up before it is taken.
+
+        `before` are the names that some of these tools have had.
+        """
         ...
 
 
@@ -207,7 +210,26 @@ class Registry:
             moved = {i: n for i, n in after.names.items() if i in known and known[i] != n}
             new = {i: n for i, n in after.names.items() if i not in known}
             if moved or new:
-                self._name_store.save({**moved, **new})
+                self._name_store.save({**moved, **new}, {tool: known[tool] for tool in moved})
+
+    def learn(self, names: Mapping[str, str]) -> list[str]:
+        """Take over the names that are kept; return the sources that have to be taken in again."""
+        state = self._state
+        table = replace(NameTable.of(names), reserved=state.names.reserved)
+        if table.names == state.names.names:
+            return []
+        self._state = replace(state, names=table)
+        return [
+            key
+            for key, tools in state.sources.items()
+            if any(table.names.get(id_, "") != one.wire_name for id_, one in tools.items())
+        ]
+
+    def sources_of(self, ids: Collection[str]) -> list[str]:
+        """Name the sources that offer any of these."""
+        return [
+            key for key, tools in self._state.sources.items() if not tools.keys().isdisjoint(ids)
+        ]
 
     def _announce(self, event: ToolsChanged) -> ToolsChanged:
         if event != ToolsChanged():

@@ -53,6 +53,10 @@ APPROVALS: Final = "approvals"
 """The topic of answers to questions; the subject is the question."""
 KEYS: Final = Notice("keys")
 """Keys or tokens have changed."""
+NAMES: Final = Notice("names")
+"""Tools have got wire names."""
+PINS: Final = Notice("pins")
+"""Definitions were seen for the first time, held back or accepted."""
 TIMERS: Final = Notice("timers")
 """Something is to be done, maybe sooner than all that was known."""
 GENESIS: Final = Head(0, bytes(32))
