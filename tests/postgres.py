@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -86,6 +87,12 @@ def postgres_of_module(postgres_server: str) -> Iterator[str]:
 def postgres(postgres_server: str) -> Iterator[str]:
     """The address of a fresh database, with its tables."""
     yield from _database(postgres_server, _TEMPLATE)
+
+
+@contextmanager
+def fresh(server: str) -> Iterator[str]:
+    """Have a database with nothing in it for as long as it is needed."""
+    yield from _database(server, "template0")
 
 
 def _database(server: str, template: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from openfang.edges.mcp.handler import Handler
 from openfang.edges.mcp.modern import modern_context
 from openfang.edges.mcp.parked import MOST_OF_ONE
 from openfang.edges.mcp.ports import Place
-from openfang.edges.mcp.state import digest, seal, unseal
+from openfang.edges.mcp.state import State, digest, seal, unseal
 from openfang.protocols.mcp.errors import RpcError
 from openfang.testing import ManualClock
 
@@ -235,13 +235,19 @@ async def test_a_request_may_choose_what_is_bound_to_its_caller() -> None:
             await Desk().call("mode", meta={"openfang/context": wrong})
 
 
-@given(st.text(max_size=30), st.integers(0, 2**62), st.binary(max_size=40), st.integers(0, 200))
+@given(
+    st.text(max_size=30),
+    st.integers(0, 2**62),
+    st.text(max_size=30),
+    st.binary(max_size=40),
+    st.integers(0, 200),
+)
 def test_a_state_that_was_changed_is_nobodys(
-    call: str, until: int, subject: bytes, place: int
+    call: str, until: int, node: str, subject: bytes, place: int
 ) -> None:
-    call = call.replace(".", "-")
-    state = seal(b"key", call, until, subject)
-    assert unseal(b"key", state, subject) == (call, until)
+    named = State(call.replace(".", "-"), until, node)
+    state = seal(b"key", named, subject)
+    assert unseal(b"key", state, subject) == named
     assert unseal(b"other", state, subject) is None
     assert unseal(b"key", state, subject + b"x") is None
     at = place % len(state)

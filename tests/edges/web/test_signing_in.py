@@ -161,10 +161,10 @@ async def test_a_session_ends_when_its_key_expires(tmp_path: Path, demo: Demo) -
         assert (await browser.get("/")).headers["Location"].startswith("/login")
 
 
-def test_a_session_ends_after_a_while_without_use_and_after_a_week_of_it() -> None:
+async def test_a_session_ends_after_a_while_without_use_and_after_a_week_of_it() -> None:
     now = 0
     signed = SignedIn(lambda: now)
-    idle, busy = signed.begin("of_idle"), signed.begin("of_busy")
+    idle, busy = await signed.begin("of_idle"), await signed.begin("of_busy")
     for _ in range(7 * 24 // 11):
         now += 11 * HOUR * 1_000_000_000
         assert signed.secret(busy) == "of_busy"
@@ -173,9 +173,9 @@ def test_a_session_ends_after_a_while_without_use_and_after_a_week_of_it() -> No
     assert signed.secret(busy) is None
 
 
-def test_what_is_kept_of_a_session_is_neither_its_name_nor_its_key() -> None:
+async def test_what_is_kept_of_a_session_is_neither_its_name_nor_its_key() -> None:
     signed = SignedIn(lambda: 0)
-    name = signed.begin("of_the-secret-of-somebody")
+    name = await signed.begin("of_the-secret-of-somebody")
     kept = repr([(mark, one.masked) for mark, one in signed._open.items()])
     assert name not in kept
     assert "the-secret" not in kept

@@ -121,10 +121,12 @@ class Members:
                 )
             found = later
 
-    def moved(self, address: str) -> None:
-        """Say where this node is reached, with its next beat."""
+    async def moved(self, address: str) -> None:
+        """Say where this node is reached, before it serves anybody."""
         if self._me is not None:
             self._me = self._me._replace(address=address)
+            sql = "UPDATE members SET address = $1 WHERE node = $2 AND process = $3"
+            await self.beating.run(sql, address, self._me.node, self._me.process)
 
     async def run(self) -> None:
         """Beat until cancelled."""

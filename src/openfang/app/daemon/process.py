@@ -97,7 +97,7 @@ async def run_daemon(
                 daemon = this_daemon(*listener.address)
                 parts.address = daemon.url
                 if parts.members is not None:
-                    parts.members.moved(_address(parts.config, *listener.address))
+                    await parts.members.moved(_address(parts.config, *listener.address))
                 warnings = _warnings(parts.config, *listener.address)
                 serving = _Serving(parts, listener, daemon, warnings, orders, wishes.told)
                 await serving.run(serve_app(parts, orders.stop, environ))

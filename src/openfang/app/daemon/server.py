@@ -38,10 +38,12 @@ from openfang.storage.log import last_checkpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from openfang.app.cluster.talks import Talks
     from openfang.app.parts import Parts
     from openfang.audit.broker import Broker
     from openfang.config.models import Config
     from openfang.edges.web.ports import Watch
+    from openfang.edges.web.signed import Browsers
     from openfang.policy.approvals import Approvals
     from openfang.storage.postgres.database import PostgresStorage
 
@@ -99,9 +101,10 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         feed=feed,
         started_at=parts.clock.time_ns(),
     )
-    handler = Handler(secret=parts.master.derive("mcp-state"), clock=parts.clock)
-    offers = Offers(parts)
-    mcp = McpEdge(handler, offers, Sessions(parts.clock), most_streams=most)
+    secret = parts.master.derive("mcp-state")
+    handler = Handler(secret=secret, clock=parts.clock, node=parts.writer.node)
+    offers, talks = Offers(parts), _talks(parts)
+    mcp = McpEdge(handler, offers, Sessions(parts.clock, elsewhere=talks), most_streams=most)
     house = NodeHouse(parts)
     a2a = A2aEdge(house)
     openai = OpenAiEdge(HomeShelf(parts), parts.clock.time_ns())
@@ -119,12 +122,13 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(fold_now_and_then, parts),
         partial(watch_telemetry, parts, telemetry),
         *_shared(parts, doors),
+        *([talks.run] if talks else ()),
     )
     return Served(
         app=Api(
             node,
             mounts=(mcp, a2a, openai),
-            pages=WebEdge(partial(_watch, parts, environ), parts.clock.time_ns),
+            pages=WebEdge(partial(_watch, parts, environ), parts.clock.time_ns, _browsers(parts)),
         ),
         handler=handler,
         offers=offers,
@@ -148,6 +152,24 @@ def _shared(parts: Parts, doors: Doors) -> tuple[Callable[[], Coroutine[Any, Any
     }
     storage = cast("PostgresStorage", parts.database)
     return (Rates(storage=storage, clock=parts.clock, limiters=limiters).run,)
+
+
+def _talks(parts: Parts) -> Talks | None:
+    """Make what knows of the sessions of other nodes, where there can be any."""
+    if parts.members is None:
+        return None
+    from openfang.app.cluster.talks import Talks  # noqa: PLC0415 - one node alone needs none
+
+    return Talks(parts, parts.members)
+
+
+def _browsers(parts: Parts) -> Browsers | None:
+    """Make what knows who signed in at other nodes, where there can be any."""
+    if parts.members is None:
+        return None
+    from openfang.app.cluster.browsers import SharedBrowsers  # noqa: PLC0415 - as above
+
+    return SharedBrowsers(parts)
 
 
 def _watch(parts: Parts, environ: Mapping[str, str]) -> Watch:

@@ -130,15 +130,12 @@ class Api:
             return self.pages
         return None
 
-    def _secret(self, mount: Mount, headers: Headers) -> str | None:
-        pages = self.pages
-        return secret_of(headers) if pages is None or mount is not pages else pages.secret(headers)
-
     async def _serve_mount(
         self, mount: Mount, scope: Scope, receive: Receive, served: _Served, headers: Headers
     ) -> None:
         """Hand a request on, once it is known who sent it and it is here."""
-        secret = self._secret(mount, headers)
+        pages = self.pages
+        secret = await pages.secret(headers) if pages and mount is pages else secret_of(headers)
         if mount.public(served.route, signed=secret is not None):
             self.node.charge_address(_address(scope), "health")
             caller, body = self.node.anybody() or NOBODY, b""

@@ -84,6 +84,6 @@ class Pages(Mount, Protocol):
         """Name the page that a browser asks for; nothing to whoever is no browser."""
         ...
 
-    def secret(self, headers: Headers) -> str | None:
+    async def secret(self, headers: Headers) -> str | None:
         """Return the key that the browser signed in with, if it did."""
         ...

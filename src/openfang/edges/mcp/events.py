@@ -1,23 +1,32 @@
 """Server-sent events on their way out; on a stream with a name, so that it can be taken up again.
 
-A client that lost its connection goes on after the last event that it saw: `{stream}-{number}`.
+A client that lost its connection goes on after the last event that it saw: `{stream}-{number}`, and
+on the stream of a request also what that was, for when nobody knows the stream any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import orjson
+
+from openfang.protocols.mcp.messages import read_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from openfang.protocols.mcp.messages import Id
 
 MOST: Final = 256
 MOST_BYTES: Final = 1_000_000
 KEEP_ALIVE: Final = b": still here\n\n"
 _RETRY_MILLISECONDS: Final = 1000
-_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+_LONGEST: Final = 400
+_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,18}})(?:-([A-Za-z0-9_-]{{1,{_LONGEST}}}))?")
 
 
 class _Event(NamedTuple):
@@ -30,17 +39,29 @@ class Events:
     """One stream. What was sent stays if the stream has a name, as far as there is room.
 
     When there is too much, the oldest goes that was sent or can be spared, but never the newest.
-    Whoever began to read it last has it to itself.
+    Whoever began to read it last has it to itself. `answers` are the requests that it is for; the
+    numbers of its events go on after `last`.
     """
 
-    __slots__ = ("_events", "_last", "_reader", "_wake", "ended", "name", "sent", "size")
+    __slots__ = (
+        "_end_of_id",
+        "_events",
+        "_last",
+        "_reader",
+        "_wake",
+        "ended",
+        "name",
+        "sent",
+        "size",
+    )
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", answers: Sequence[Id] = (), *, last: int = 0) -> None:
         self.name = name
         self.ended = False
         self.size = 0
-        self.sent = 0
-        self._last = 0
+        self.sent = last
+        self._last = last
+        self._end_of_id = _written(answers)
         self._events: deque[_Event] = deque()
         self._reader: object = None
         self._wake: asyncio.Future[bool] | None = None
@@ -49,6 +70,11 @@ class Events:
     def count(self) -> int:
         """How many events are kept."""
         return len(self._events)
+
+    @property
+    def unread(self) -> bool:
+        """Whether there is anything that was never sent."""
+        return self.sent < self._last
 
     def prime(self) -> None:
         """Begin with an event that says nothing: from here on there is something to go on from."""
@@ -62,7 +88,7 @@ class Events:
         self._keep(b"%bevent: message\ndata: %b\n\n" % (id_line, message), notice=notice)
 
     def _id(self) -> bytes:
-        return b"%b-%d" % (self.name.encode(), self._last)
+        return b"%b-%d%b" % (self.name.encode(), self._last, self._end_of_id)
 
     def _keep(self, text: bytes, *, notice: bool = False) -> None:
         self._events.append(_Event(self._last, text, notice))
@@ -139,7 +165,36 @@ class Events:
             self._wake.set_result(some)
 
 
-def read_event_id(text: str) -> tuple[str, int] | None:
-    """Read the stream and the number that a client saw last; nothing if we never wrote that."""
+class Seen(NamedTuple):
+    """The event that a client saw last: on which stream, and for which requests that is."""
+
+    stream: str
+    number: int
+    answers: Sequence[Id] = ()
+
+
+def _written(answers: Sequence[Id]) -> bytes:
+    """Write the end of an id; requests that are named at too great a length are not in it."""
+    if not answers:
+        return b""
+    text = urlsafe_b64encode(orjson.dumps(list(answers))).rstrip(b"=")
+    return b"-%b" % text if len(text) <= _LONGEST else b""
+
+
+def read_event_id(text: str) -> Seen | None:
+    """Read what a client saw last; nothing if we never wrote that."""
     found = _ID.fullmatch(text)
-    return (found[1], int(found[2])) if found else None
+    answers = _read(found[3]) if found and found[3] else ()
+    return Seen(found[1], int(found[2]), answers) if found and answers is not None else None
+
+
+def _read(text: str) -> Sequence[Id] | None:
+    """Read for which requests a stream is."""
+    try:
+        known: Any = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError:
+        return None
+    if not isinstance(known, list):
+        return None
+    ids = [read_id(one) for one in cast("list[object]", known)]
+    return [one for one in ids if one is not None]

@@ -26,10 +26,10 @@ _ASKING: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 
 
 class Handler:
-    """Answers requests. `secret` is what the state of a parked call is authenticated by."""
+    """Answers requests. The state of a parked call is authenticated by `secret`, and on `node`."""
 
-    def __init__(self, *, secret: bytes, clock: Clock) -> None:
-        self._parked = Parked(secret, clock)
+    def __init__(self, *, secret: bytes, clock: Clock, node: str = "") -> None:
+        self._parked = Parked(secret, clock, node)
         both: dict[str, Answers] = {
             "tools/list": listing.tools,
             "tools/call": tools.call,
@@ -72,6 +72,12 @@ class Handler:
             return stamped(result, context)
         except OpenFangError as error:
             raise rpc_error(error) from error
+
+    def elsewhere(self, method: str, params: Mapping[str, Any], context: Context) -> str:
+        """Name the other node that has what this request goes on with, if one has."""
+        if "requestState" not in params or method not in _ASKING:
+            return ""
+        return self._parked.elsewhere(method, params, context)
 
     def left(self, run: str) -> None:
         """End what waits for the answers of a client that has hung up."""

@@ -67,7 +67,7 @@ class McpEdge:
         self.sessions = sessions
         self.staying = Staying(most_streams)
         self._beat = beat
-        self._modern = ModernFront(handler, offers, self.staying, beat)
+        self._modern = ModernFront(handler, offers, self.staying, beat, sessions.elsewhere)
         self._talks = SessionFront(handler, offers, self.sessions, self.staying, beat)
         self._plain = PlainFront(handler, offers, self.staying)
 
@@ -76,6 +76,8 @@ class McpEdge:
         async with anyio.create_task_group() as group:
             group.start_soon(self._look_after)
             group.start_soon(self._turn_away)
+            if self._talks.roaming is not None:
+                group.start_soon(self._talks.roaming.watch)
             await stop.wait()
             group.cancel_scope.cancel()
         self.staying.end()

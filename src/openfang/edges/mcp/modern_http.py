@@ -10,9 +10,12 @@ from openfang.edges.api.watch import Watch
 from openfang.edges.mcp.answering import CALL, answered, charge, charge_unmade
 from openfang.edges.mcp.bodies import ACCEPTED, invalid, refuse
 from openfang.edges.mcp.changes import SUBSCRIPTION
+from openfang.edges.mcp.elsewhere import Handed
 from openfang.edges.mcp.modern import modern_context
+from openfang.edges.mcp.parked import over
 from openfang.edges.mcp.reply import Reply
 from openfang.edges.mcp.results import stamped
+from openfang.edges.mcp.roaming import lost
 from openfang.protocols.mcp.errors import RpcError
 from openfang.protocols.mcp.headers import InvalidMark, find_marks
 from openfang.protocols.mcp.inbound import (
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from openfang.edges.api.mount import Came
     from openfang.edges.mcp.context import Context
+    from openfang.edges.mcp.elsewhere import Elsewhere
     from openfang.edges.mcp.handler import Handler
     from openfang.edges.mcp.ports import Offer, Offers, Place
     from openfang.edges.mcp.staying import Staying
@@ -44,7 +48,15 @@ _MOST_KNOWN: Final = 2000
 class ModernFront:
     """Answers them. Who hangs up cancels what it asked for."""
 
-    def __init__(self, handler: Handler, offers: Offers, staying: Staying, beat: float) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        offers: Offers,
+        staying: Staying,
+        beat: float,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        self._elsewhere = elsewhere
         self._handler = handler
         self._offers = offers
         self._staying = staying
@@ -69,6 +81,8 @@ class ModernFront:
         reply = Reply(came, silent=self._beat, beat=self._beat)
         try:
             context = self._context(came, place, ask, reply)
+            if self._elsewhere is not None and await self._handed(came, ask, context):
+                return
             charge(came, ask.method)
             serve = self._listen if ask.method == _LISTEN else self._answer
             await serve(came, ask, context, reply)
@@ -94,6 +108,22 @@ class ModernFront:
         marks = self._marks.of(offered.tool.input_schema) if offered is not None else None
         if marks and isinstance(arguments, dict | None):
             check_arguments(marks, cast("dict[str, Any]", arguments or {}), came.headers)
+
+    async def _handed(self, came: Came, ask: Ask, context: Context) -> bool:
+        """Have the node answer on which the call waits; with the node it has ended."""
+        node = self._handler.elsewhere(ask.method, ask.params, context)
+        if not node or self._elsewhere is None:
+            return False
+        if self._elsewhere.passed(came):
+            raise over()
+        match await self._elsewhere.hand(came, node):
+            case Handed.ANSWERED:
+                return True
+            case Handed.LOST:
+                await lost(came)
+                return True
+            case Handed.GONE:
+                raise over()
 
     async def _answer(self, came: Came, ask: Ask, context: Context, reply: Reply) -> None:
         watch = Watch(came.receive)

@@ -1,7 +1,8 @@
 """Calls that wait for their client in the modern era: a question is a result, its answer a retry.
 
 The call itself goes on waiting here. What the client is given is a state that names the call, bound
-to caller, method, arguments and time; whoever brings it back gets the next question, or the end.
+to caller, method, arguments, node and time; whoever brings it back gets the next question, or the
+end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.edges.mcp.client import ANSWERED, Gathers
-from openfang.edges.mcp.state import digest, seal, unseal
+from openfang.edges.mcp.state import State, digest, seal, unseal
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ _SECOND: Final = 1_000_000_000
 class Parked:
     """The calls that wait. They end with the node, or when nobody comes back for them."""
 
-    def __init__(self, secret: bytes, clock: Clock) -> None:
+    def __init__(self, secret: bytes, clock: Clock, node: str) -> None:
         self._secret = secret
         self._clock = clock
+        self._node = node
         self._waiting: dict[str, _Waiting] = {}
 
     async def answer(
@@ -45,14 +47,20 @@ class Parked:
         resumed, can = "requestState" in params, context.capabilities
         if not resumed and not (can and any(name in can for name in ANSWERED)):
             return await answers(params, context)
-        offer = context.offer
-        place = f"{offer.place.toolset}/{offer.place.agent}"
-        subject = digest(offer.caller.id, place, method, params)
+        subject = _subject(method, params, context)
         if resumed:
             return await self._resumed(params, context, subject)
         waiting = _Waiting(self, context, subject, _responses(params))
         waiting.begin(answers, params, context)
         return await self._turn(waiting, context.link)
+
+    def elsewhere(self, method: str, params: Mapping[str, Any], context: Context) -> str:
+        """Name the node on which the call waits that a request goes on with, if it is another."""
+        state = params.get("requestState")
+        if not isinstance(state, str):
+            return ""
+        named = unseal(self._secret, state, _subject(method, params, context))
+        return "" if named is None or named.node == self._node else named.node
 
     def may_park(self, waiting: _Waiting) -> bool:
         """Take one more call in, if there is room."""
@@ -75,10 +83,9 @@ class Parked:
         named = unseal(self._secret, state, subject) if isinstance(state, str) else None
         if named is None:
             raise RpcError(INVALID_PARAMS, "requestState is none of ours, or of another request")
-        call, until = named
-        waiting = self._waiting.get(call)
-        if waiting is None or self._clock.time_ns() >= until or waiting.attended:
-            raise _over()
+        waiting = self._waiting.get(named.call)
+        if waiting is None or self._clock.time_ns() >= named.until or waiting.attended:
+            raise over()
         return waiting
 
     async def _turn(self, waiting: _Waiting, link: Link) -> dict[str, Any]:
@@ -100,7 +107,9 @@ class Parked:
         return {
             "resultType": "input_required",
             "inputRequests": waiting.asked(),
-            "requestState": seal(self._secret, waiting.id, until, waiting.subject),
+            "requestState": seal(
+                self._secret, State(waiting.id, until, self._node), waiting.subject
+            ),
         }
 
     def _forget(self, waiting: _Waiting) -> None:
@@ -119,7 +128,14 @@ class Parked:
             self._forget(waiting)
 
 
-def _over() -> RpcError:
+def _subject(method: str, params: Mapping[str, Any], context: Context) -> bytes:
+    offer = context.offer
+    place = f"{offer.place.toolset}/{offer.place.agent}"
+    return digest(offer.caller.id, place, method, params)
+
+
+def over() -> RpcError:
+    """Say that nobody works on it any more."""
     return RpcError(INVALID_PARAMS, "This request is over: make it anew")
 
 
@@ -249,7 +265,7 @@ class _Waiting(Gathers):
         """What it ended with."""
         assert self._task is not None  # noqa: S101 - it has ended
         if self._task.cancelled():
-            raise _over()
+            raise over()
         return self._task.result()
 
     def asked(self) -> dict[str, Any]:

@@ -11,26 +11,28 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import GuardTripped
-from openfang.core.ids import random_hex
 from openfang.edges.api.serving import go_on, serving
 from openfang.edges.mcp.events import MOST, MOST_BYTES, Events, read_event_id
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.framing import in_flight
-from openfang.protocols.mcp.messages import Answer, notification
+from openfang.protocols.mcp.messages import Answer, failure, notification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from openfang.edges.api.staying import Still
     from openfang.edges.api.watch import Watch
-    from openfang.edges.mcp.context import Talk
-    from openfang.edges.mcp.ports import Offer, Place
+    from openfang.edges.mcp.elsewhere import Known
+    from openfang.edges.mcp.ports import Offer
     from openfang.protocols.mcp.messages import Failure, Id
 
 STANDING: Final = "0"
 _RESUMES_SINCE: Final = "2025-11-25"
 _AT_ONCE: Final = 256
+_NOT_KEPT: Final = "The answer is lost: this was interrupted, and may have had an effect"
 _CANCELLED: Final = -32800
+# What a client knows by its number from the node that had its session before is not ours.
+_OF_ONE_NODE: Final = 1 << 32
 
 
 class _Running:
@@ -65,6 +67,7 @@ class Session:
     """One session. What most never need is made when it is needed.
 
     `offer` is what resources were subscribed to by. `still` says whether its key is in force.
+    `known` is what all nodes know of it, where there are several.
     """
 
     __slots__ = (
@@ -77,6 +80,7 @@ class Session:
         "_watches",
         "caller",
         "id",
+        "known",
         "offer",
         "place",
         "still",
@@ -84,11 +88,12 @@ class Session:
         "until",
     )
 
-    def __init__(self, caller: str, place: Place, talk: Talk, still: Still) -> None:
-        self.id = random_hex(16)
-        self.caller = caller
-        self.place = place
-        self.talk = talk
+    def __init__(self, known: Known, still: Still) -> None:
+        self.id = known.id
+        self.caller = known.caller
+        self.place = known.place
+        self.talk = known.talk
+        self.known = known
         self.still = still
         self.until = 0.0
         self._taken: count[int] | None = None
@@ -170,9 +175,9 @@ class Session:
 
     # Streams
 
-    def stream(self) -> Events:
+    def stream(self, answers: Sequence[Id] = ()) -> Events:
         """Begin the stream of one POST; a client that can go on from its beginning is told so."""
-        events = self._open(str(self._number()))
+        events = self._open(str(self._number()), answers)
         if self.talk.version >= _RESUMES_SINCE:
             events.prime()
         return events
@@ -181,19 +186,24 @@ class Session:
         """Give the stream for what belongs to no request."""
         return (self._streams or {}).get(STANDING) or self._open(STANDING)
 
-    def _open(self, name: str) -> Events:
+    def _open(self, name: str, answers: Sequence[Id] = ()) -> Events:
         streams = self._streams = self._streams or {}
-        events = streams[name] = Events(name)
+        events = streams[name] = Events(name, answers, last=self._first)
         return events
 
     def after(self, last: str) -> tuple[Events, int] | None:
-        """Find the stream on which a client saw this event last; nothing if it is not kept."""
+        """Find the stream on which a client saw this event last; nothing if it is not kept.
+
+        Who waits on one that is lost for an answer is told that none will come.
+        """
         seen = read_event_id(last)
         if seen is None:
             return None
-        name, number = seen
+        name = seen.stream
         events = (self._streams or {}).get(name) or (self._ended_streams or {}).get(name)
-        return None if events is None else (events, number)
+        if events is not None:
+            return events, seen.number
+        return (_lost(seen.answers), 0) if seen.answers else None
 
     def tell_by(self, end_telling: Callable[[], None]) -> None:
         """Hear of changes in this way from now on, and no longer in the one before."""
@@ -234,6 +244,13 @@ class Session:
             watches.discard(watch)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is here that the client could still want, but for what all nodes know."""
+        kept = (self._ended_streams or {}).values()
+        lacking = any(events.unread for events in kept)
+        return not (self._running or self._asked or self.is_attended or lacking)
+
+    @property
     def is_attended(self) -> bool:
         """Whether the client waits for an answer, or listens."""
         return any(not watch.gone for watch in self._watches or ())
@@ -251,6 +268,18 @@ class Session:
         if standing := (self._streams or {}).get(STANDING):
             standing.end()
 
+    @property
+    def _first(self) -> int:
+        return self.known.generation * _OF_ONE_NODE
+
     def _number(self) -> int:
-        self._taken = self._taken or count(1)
+        self._taken = self._taken or count(self._first + 1)
         return next(self._taken)
+
+
+def _lost(answers: Sequence[Id]) -> Events:
+    events = Events()
+    for number in answers:
+        events.put(failure(number, RpcError(INTERNAL_ERROR, _NOT_KEPT)))
+    events.end()
+    return events

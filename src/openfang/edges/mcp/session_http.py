@@ -13,8 +13,10 @@ from openfang.edges.mcp.answering import answered, charge
 from openfang.edges.mcp.bodies import ACCEPTED, BAD_REQUEST, invalid, refuse
 from openfang.edges.mcp.changes import tell_changes
 from openfang.edges.mcp.context import Talk, in_talk
+from openfang.edges.mcp.elsewhere import Handed
 from openfang.edges.mcp.reply import Reply, stream
 from openfang.edges.mcp.resources import unwatch
+from openfang.edges.mcp.roaming import Roaming
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError
 from openfang.protocols.mcp.inbound import LAST_EVENT, SESSION, value_of
 from openfang.protocols.mcp.messages import (
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from openfang.edges.mcp.events import Events
     from openfang.edges.mcp.handler import Handler
     from openfang.edges.mcp.ports import Offers, Place
+    from openfang.edges.mcp.roaming import Found
     from openfang.edges.mcp.session import Session
     from openfang.edges.mcp.sessions import Sessions
     from openfang.edges.mcp.staying import Staying
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 INITIALIZE: Final = "initialize"
 _SUBSCRIBE: Final = "resources/subscribe"
+_CHANGING: Final = frozenset({_SUBSCRIBE, "resources/unsubscribe", "logging/setLevel"})
 _CANCELLED: Final = "notifications/cancelled"
 _BATCHED: Final = "2025-03-26"
 _NOT_FOUND: Final = 404
@@ -54,10 +58,11 @@ _SILENT_SECONDS: Final = 1.0
 class SessionReply(Reply):
     """The way back to a client that can be asked while it waits for its answer."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_answers", "_session")
 
-    def __init__(self, came: Came, session: Session, *, beat: float) -> None:
+    def __init__(self, came: Came, session: Session, answers: Sequence[Id], *, beat: float) -> None:
         self._session = session
+        self._answers = answers
         super().__init__(came, silent=min(_SILENT_SECONDS, beat), beat=beat)
 
     @property
@@ -77,20 +82,30 @@ class SessionReply(Reply):
 
     def stream(self) -> Events:
         """Begin a stream that can be taken up again."""
-        return self._session.stream()
+        return self._session.stream(self._answers)
 
 
 class SessionFront:
-    """Serves them. Who loses the connection loses nothing of what it asked for."""
+    """Serves them. Who loses the connection loses nothing of what it asked for.
+
+    Where there are other nodes, `roaming` knows of the sessions that they have.
+    """
 
     def __init__(
-        self, handler: Handler, offers: Offers, sessions: Sessions, staying: Staying, beat: float
+        self,
+        handler: Handler,
+        offers: Offers,
+        sessions: Sessions,
+        staying: Staying,
+        beat: float,
     ) -> None:
         self._handler = handler
         self._offers = offers
         self._sessions = sessions
         self._staying = staying
         self._beat = beat
+        nodes = sessions.elsewhere
+        self.roaming = None if nodes is None else Roaming(nodes, offers, sessions)
 
     async def greet(self, came: Came, place: Place, ask: Ask) -> None:
         """Begin a session."""
@@ -106,6 +121,8 @@ class SessionFront:
             body, error = await answered(self._handler, ask, context, came, self._staying)
             if error is None:
                 session = self._sessions.open(came.caller.id, place, talk, still_of(came))
+                if self.roaming is not None:
+                    await self.roaming.opened(session)
                 reply.headers = ((SESSION, session.id.encode()),)
             await reply.end(body)
         finally:
@@ -126,17 +143,23 @@ class SessionFront:
         for session in self._sessions.expired():
             await self._dismiss(session)
         self._sessions.desert()
+        if self.roaming is not None:
+            await self.roaming.renew()
 
     async def _dismiss(self, session: Session) -> None:
         self._sessions.end(session)
+        if self.roaming is not None:
+            await self.roaming.ended(session)
         if session.offer is not None:
             await unwatch(session.offer, session.talk)
 
     async def post(self, came: Came, place: Place, value: object) -> None:
         """Take what a client says: a message, or many where its revision has that."""
-        session = self._find(came, place)
+        session = await self._find(came, place)
         messages = read(value)
         number = messages[0].id if isinstance(messages[0], Ask | Malformed) else None
+        if session is Handed.ANSWERED:
+            return
         if session is None:
             charge(came)
             await refuse(came, number, _no_session(), _NOT_FOUND)
@@ -148,9 +171,13 @@ class SessionFront:
             charge(came)
             await refuse(came, None, invalid(f"{session.talk.version} has no batches"))
 
-    def _find(self, came: Came, place: Place) -> Session | None:
-        number = value_of(came.headers, SESSION)
-        return self._sessions.find(number or "", came.caller.id, place)
+    async def _find(self, came: Came, place: Place) -> Found:
+        """Find it here; elsewhere, it is not for us to answer."""
+        number = value_of(came.headers, SESSION) or ""
+        session = self._sessions.find(number, came.caller.id, place)
+        if self.roaming is None:
+            return session
+        return await self.roaming.found(came, number, place, session)
 
     async def _one(self, came: Came, session: Session, message: Message) -> None:
         refusal = self._heard(came, session, message)
@@ -179,7 +206,7 @@ class SessionFront:
         return None
 
     async def _ask(self, came: Came, session: Session, ask: Ask) -> None:
-        reply = SessionReply(came, session, beat=self._beat)
+        reply = SessionReply(came, session, (ask.id,), beat=self._beat)
         watch = Watch(came.receive, cancels=False)
         try:
             with session.attended(watch):
@@ -202,6 +229,8 @@ class SessionFront:
             return failure(ask.id, error), status
         if ask.method == _SUBSCRIBE:
             session.offer = offer
+        if self.roaming is not None and ask.method in _CHANGING:
+            await self.roaming.changed(session)
         return body, 200
 
     def _close(self, session: Session, reply: Reply) -> None:
@@ -218,7 +247,7 @@ class SessionFront:
         if not asks and not done:
             await came.answer(ACCEPTED)
             return
-        reply = SessionReply(came, session, beat=self._beat)
+        reply = SessionReply(came, session, [ask.id for ask in asks], beat=self._beat)
         watch = Watch(came.receive, cancels=False)
         try:
             with session.attended(watch):
@@ -244,10 +273,8 @@ class SessionFront:
 
     async def get(self, came: Came, place: Place) -> None:
         """Let a client listen: to what belongs to no request, or to a stream that it lost."""
-        charge(came)
-        session = self._find(came, place)
+        session = await self._found(came, place)
         if session is None:
-            await refuse(came, None, _no_session(), _NOT_FOUND)
             return
         last = value_of(came.headers, LAST_EVENT)
         found = session.after(last) if last else (session.standing(), session.standing().sent)
@@ -273,13 +300,20 @@ class SessionFront:
 
     async def delete(self, came: Came, place: Place) -> None:
         """End a session, its streams and what it asked for."""
+        session = await self._found(came, place)
+        if session is not None:
+            await self._dismiss(session)
+            await came.answer(Whole(body=b""))
+
+    async def _found(self, came: Came, place: Place) -> Session | None:
+        """Find the session of what is no message, or answer that there is none."""
+        session = await self._find(came, place)
+        if session is Handed.ANSWERED:
+            return None
         charge(came)
-        session = self._find(came, place)
         if session is None:
             await refuse(came, None, _no_session(), _NOT_FOUND)
-            return
-        await self._dismiss(session)
-        await came.answer(Whole(body=b""))
+        return session
 
 
 def _is_batch(value: object, messages: Sequence[Message]) -> bool:

@@ -6,13 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import GuardTripped, Rejected
+from openfang.core.ids import random_hex
 from openfang.edges.api.staying import always
+from openfang.edges.mcp.elsewhere import Known
 from openfang.edges.mcp.session import Session
 
 if TYPE_CHECKING:
     from openfang.core.ports import Clock
     from openfang.edges.api.staying import Still
     from openfang.edges.mcp.context import Talk
+    from openfang.edges.mcp.elsewhere import Elsewhere
     from openfang.edges.mcp.events import Events
     from openfang.edges.mcp.ports import Place
 
@@ -22,7 +25,10 @@ _WAY_OUT: Final = "end one by DELETE with its Mcp-Session-Id; unused ones end by
 
 
 class Sessions:
-    """Finds them. Of what was sent on streams that have ended, all together keep only so much."""
+    """Finds them. Of what was sent on streams that have ended, all together keep only so much.
+
+    `elsewhere` are the other nodes, where there are any.
+    """
 
     def __init__(
         self,
@@ -31,7 +37,9 @@ class Sessions:
         most: int = 10_000,
         most_of_one: int = 1_000,
         idle_seconds: float = 1800.0,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self.elsewhere = elsewhere
         self._clock = clock
         self._most = most
         self._most_of_one = most_of_one
@@ -64,9 +72,16 @@ class Sessions:
 
     def open(self, caller: str, place: Place, talk: Talk, still: Still = always) -> Session:
         """Begin one."""
-        session = Session(caller, place, talk, still)
+        known = Known(id=random_hex(16), caller=caller, place=place, talk=talk)
+        return self._take(Session(known, still))
+
+    def adopt(self, known: Known, still: Still) -> Session:
+        """Go on with one that another node had."""
+        return self._take(Session(known, still))
+
+    def _take(self, session: Session) -> Session:
         self._sessions[session.id] = session
-        self._of[caller] += 1
+        self._of[session.caller] += 1
         self.renew(session)
         return session
 
@@ -93,6 +108,14 @@ class Sessions:
             del self._of[session.caller]
         self._forget(session)
         session.end()
+
+    def get(self, number: str) -> Session | None:
+        """Find one by its number alone."""
+        return self._sessions.get(number)
+
+    def used(self) -> list[str]:
+        """Name those that are used."""
+        return [session.id for session in self._sessions.values() if not self._is_over(session)]
 
     def expired(self) -> list[Session]:
         """List those that were not used for too long, and those whose key has ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from base64 import urlsafe_b64encode
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -24,19 +24,27 @@ def digest(caller: str, place: str, method: str, params: Mapping[str, Any]) -> b
     return sha256(text).digest()
 
 
-def seal(secret: bytes, call: str, until: int, subject: bytes) -> str:
+class State(NamedTuple):
+    """Which call waits, until when, and on which node."""
+
+    call: str
+    until: int
+    node: str
+
+
+def seal(secret: bytes, state: State, subject: bytes) -> str:
     """Write the state."""
-    body = f"{call}.{until}"
+    body = f"{state.call}.{state.until}.{state.node}"
     return f"{body}.{_mark(secret, body, subject)}"
 
 
-def unseal(secret: bytes, state: str, subject: bytes) -> tuple[str, int] | None:
-    """Read the call and until when it waits; nothing if any of it was changed."""
-    body, _, mark = state[:_LONGEST].rpartition(".")
+def unseal(secret: bytes, text: str, subject: bytes) -> State | None:
+    """Read the state; nothing if any of it was changed."""
+    body, _, mark = text[:_LONGEST].rpartition(".")
     if not hmac.compare_digest(mark.encode(), _mark(secret, body, subject).encode()):
         return None
-    call, _, until = body.partition(".")
-    return call, int(until)
+    call, until, node = body.split(".", 2)
+    return State(call, int(until), node)
 
 
 def _mark(secret: bytes, body: str, subject: bytes) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from openfang.edges.api.exchange import Headers
     from openfang.edges.api.mount import Came
     from openfang.edges.web.ports import Watch
+    from openfang.edges.web.signed import Browsers
     from openfang.edges.web.site import Site
 
 _log = logging.getLogger("openfang.web")
@@ -40,9 +41,14 @@ class WebEdge:
 
     edge: ClassVar[str] = "web"
 
-    def __init__(self, watch: Callable[[], Watch], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        watch: Callable[[], Watch],
+        now: Callable[[], int],
+        browsers: Browsers | None = None,
+    ) -> None:
         self._watch = watch
-        self.signed = SignedIn(now)
+        self.signed = SignedIn(now, browsers)
         self._site: Site | None = None
         self._opening = anyio.Lock()
 
@@ -59,10 +65,13 @@ class WebEdge:
         """Name what is at this path; nothing if that is not ours."""
         return place_of(path)[0]
 
-    def secret(self, headers: Headers) -> str | None:
+    async def secret(self, headers: Headers) -> str | None:
         """Return the key that the browser signed in with, if it did."""
         name = read_cookies(headers).get(session_cookie(headers))
-        return self.signed.secret(name) if name else None
+        if not name:
+            return None
+        await self.signed.recall(name)
+        return self.signed.secret(name)
 
     def public(self, route: str, *, signed: bool) -> bool:
         """Whoever is not signed in is shown where to do so, whatever is asked for."""

@@ -68,7 +68,7 @@ class Site:
         if route == LOGIN:
             await self._send(came, await self._login(came, form))
         elif route == LOGOUT:
-            await self._send(came, self._logout(came))
+            await self._send(came, await self._logout(came))
         elif route == THEME:
             await self._send(came, _theme(came, form))
         else:
@@ -148,19 +148,20 @@ class Site:
         except OpenFangError as error:
             return _sign_in(wanted, error)
         if (old := self._name(came)) is not None:
-            self._signed.end(old)
-        return Go(where=ours(wanted), cookies=(self._cookie(came, self._signed.begin(secret)),))
+            await self._signed.end(old)
+        cookie = self._cookie(came, await self._signed.begin(secret))
+        return Go(where=ours(wanted), cookies=(cookie,))
 
     async def _forget_ended(self, came: Came) -> None:
         """End the session of a key that is no longer in force."""
         name = self._name(came)
         secret = self._signed.secret(name) if name else None
         if name and secret is not None and await came.node.who(secret, _EDGE) is None:
-            self._signed.end(name)
+            await self._signed.end(name)
 
-    def _logout(self, came: Came) -> Go:
+    async def _logout(self, came: Came) -> Go:
         if (name := self._name(came)) is not None:
-            self._signed.end(name)
+            await self._signed.end(name)
         return Go(where=LOGIN, cookies=(self._cookie(came, ""),))
 
     def _cookie(self, came: Came, text: str) -> tuple[bytes, bytes]:
