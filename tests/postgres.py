@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 _TEMPLATE = "openfang_made"
 _numbers = count(1)
@@ -90,7 +90,7 @@ def postgres(postgres_server: str) -> Iterator[str]:
 
 
 @contextmanager
-def fresh(server: str) -> Iterator[str]:
+def fresh(server: str) -> Generator[str]:
     """Have a database with nothing in it for as long as it is needed."""
     yield from _database(server, "template0")
 

@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.faults.dialects import RPC1, Sending, state_of
@@ -18,6 +17,7 @@ from tests.postgres import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
     from tests.cli.conftest import Cli
     from tests.cluster.house import Node
