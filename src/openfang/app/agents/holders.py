@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.auth.scopes import BoundKey
-from openfang.app.home.new import DEFAULT_PROJECT
+from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.core.calls import Mode
 from openfang.core.errors import PolicyViolation
 from openfang.core.ids import Kind, tool_id

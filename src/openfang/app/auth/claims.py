@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from openfang.app.home.new import DEFAULT_PROJECT
+from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.config.node import Holder as Terms
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
 from openfang.core.keys import Key, opened

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.app.auth.scopes import BoundKey
-from openfang.app.home.new import DEFAULT_PROJECT
+from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.core.keys import Key
 
 if TYPE_CHECKING:

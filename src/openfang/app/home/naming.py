@@ -32,7 +32,7 @@ async def known_as(home: Home, config: Config, reader: Reader) -> str:
         )
     if config.storage.file(home.path) is not None:
         return first
-    return config.cluster.node or _kept(home)
+    return config.cluster.node or kept_name(home)
 
 
 def keep_name(home: Home, node: str) -> None:
@@ -48,10 +48,11 @@ def new_name() -> str:
 
 def _named(home: Home) -> str:
     keep_name(home, new_name())
-    return _kept(home)
+    return kept_name(home)
 
 
-def _kept(home: Home) -> str:
+def kept_name(home: Home) -> str:
+    """The name in the home's file, if there is one."""
     if not home.node_file.exists():
         return ""
     name = home.node_file.read_text("utf-8", errors="replace").strip()

@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
-import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
+from openfang.app.home.first_key import DEFAULT_PROJECT, first_key, is_in_force, keep
 from openfang.app.home.naming import new_name
 from openfang.app.home.paths import Home
-from openfang.app.home.resting import at_rest
 from openfang.audit.chain import digest
 from openfang.audit.notary import Notary, statement
 from openfang.config.load import load
-from openfang.core.calls import Role
 from openfang.core.errors import HomeError
-from openfang.core.events import KEY_CREATED
-from openfang.core.ids import new_id
-from openfang.core.keys import Key
 from openfang.host.private import write_private
 from openfang.host.secrets import MasterKey
 from openfang.storage.database import at_once, open_home
-from openfang.storage.keys import KEY_PREFIX, KeyStore, new_secret
+from openfang.storage.keys import KeyStore
 from openfang.storage.specs import insert_project
 from openfang.storage.state import Settings, put_setting
-from openfang.storage.units import Line, Unit
+from openfang.storage.units import Unit
 from openfang.storage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from openfang.config.models import Config
-    from openfang.storage.database import Database
 
-DEFAULT_PROJECT = "default"
 _FIRST_CONFIG = """\
 # OpenFang. Every key with its default: openfang config schema
 # What is written here is strict: an unknown key or a wrong type stops the start.
@@ -109,22 +99,12 @@ def _found(home: Home, config: Config) -> Made:
 
 
 def _on_server(home: Home, config: Config) -> Made:
-    """See whether a home was moved to the server that it names: there nothing is begun."""
-    require_master_key(home, config)
-    with closing(at_rest(home, config)) as database:
-        settings = at_once(_settings(database))
-    if not settings:
-        raise HomeError(
-            "The server that storage.url names holds no home.",
-            way_out="make one on SQLite, then: openfang storage migrate --to URL",
-        )
-    return Made.NOTHING
+    from openfang.app.home.founding import found_on_server  # noqa: PLC0415 - most homes are a file
 
-
-async def _settings(database: Database) -> str | None:
-    """The node whose home it is; of a server that was never written to, none."""
-    there = await database.read("SELECT 1 FROM pg_tables WHERE tablename = 'settings'")
-    return await Settings(database).get("node") if there else None
+    before = home.key_file.exists()
+    made = found_on_server(home, config)
+    _write_agents(home)
+    return (Made.KEY if before else Made.HOME) if made else Made.NOTHING
 
 
 def _write_agents(home: Home) -> None:
@@ -135,14 +115,10 @@ def _write_agents(home: Home) -> None:
 
 def _key_file(home: Home, file: Path, keys: KeyStore, notary: Notary) -> Made:
     """See to it that the key file holds a key that is in force; one that does not is kept."""
-    made = Made.HOME
-    if home.key_file.exists():
-        secret = home.key_file.read_text("utf-8", errors="surrogateescape").strip()
-        if at_once(keys.find_key(secret)) is not None:
-            return Made.NOTHING
-        home.key_file.replace(home.old_key_file)
-        made = Made.KEY
-    _first_key(home, file, keys, notary)
+    made = Made.KEY if home.key_file.exists() else Made.HOME
+    if at_once(is_in_force(home, keys)):
+        return Made.NOTHING
+    _write_first_key(home, file, keys, notary)
     return made
 
 
@@ -155,25 +131,14 @@ def require_master_key(home: Home, config: Config) -> None:
         )
 
 
-def _first_key(home: Home, file: Path, keys: KeyStore, notary: Notary) -> None:
-    """Make an administrator's key, on record like any other, and sign the log that it begins."""
-    names = {key.name for key in at_once(keys.all())}
-    name = "admin" if "admin" not in names else f"admin-{secrets.token_hex(3)}"
-    key = Key(
-        id=new_id("key"),
-        name=name,
-        role=Role.ADMIN,
-        projects=(DEFAULT_PROJECT,),
-        created_at=time.time_ns(),
-    )
-    secret = new_secret(KEY_PREFIX)
-    payload = orjson.dumps({"key": key.id, "name": name, "role": "admin", "by": "init"}).decode()
-    line = Line(KEY_CREATED, "info", "", "", payload, "{}")
+def _write_first_key(home: Home, file: Path, keys: KeyStore, notary: Notary) -> None:
+    """Make an administrator's key, and sign the log that it begins."""
+    made = at_once(first_key(keys))
     writer = Writer(path=file, node=notary.node, digest=digest)
     try:
-        writer.write_blocking(Unit((line,), (keys.insert_key(key, secret),)))
-        point = notary.sign(writer.head, key.created_at)
+        writer.write_blocking(made.unit)
+        point = notary.sign(writer.head, made.created_at)
         writer.write_blocking(Unit(statements=(statement(point),)))
     finally:
         writer.close()
-    write_private(home.key_file, secret + "\n")
+    keep(home, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from openfang.app.home.new import DEFAULT_PROJECT
+from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.app.offering.terms import toolset_of
 from openfang.core.calls import Caller, Grants
 from openfang.policy.selection import AGENTS
