@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.cluster.house import clustered
+from tests.cluster.house import clustered, homes
 from tests.cluster.kitchen import OPEN, TWICE, Kitchen, rows, send, state, until
+from tests.cluster.wires import Wire
 from tests.faults.daemon import nobody_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from pathlib import Path
 
     from tests.cli.conftest import Cli
     from tests.cluster.house import Node
@@ -87,3 +90,61 @@ def test_what_a_killed_node_left_is_taken_over_by_one_other_while_they_work(
         assert rows(url, "SELECT taken FROM agent_runs WHERE task <> ''") == [(1,)]
         until(lambda: rows(url, HEIRS) == [("b", True)])
         assert_each_call_ended_once(cluster["c"], url)
+
+
+@contextmanager
+def on_a_wire(
+    make_home: Callable[[], Cli], url: str, kitchen: Kitchen
+) -> Generator[tuple[Node, Node, Wire]]:
+    """Two nodes, of which the second reaches the database over a wire."""
+    found = urlsplit(url)
+    folder = parse_qs(found.query)["host"][0]
+    socket = str(next(Path(folder).glob(".s.PGSQL.*[0-9]")))
+    with ExitStack() as held:
+        wire = held.enter_context(Wire(socket).running())
+        through = f"postgresql://postgres@127.0.0.1:{wire.port}{found.path}"
+        nodes = homes(kitchen.furnish(make_home), url, "ab", kitchen.config, {"b": through})
+        for node in nodes:
+            held.callback(node.end)
+            node.start()
+        yield nodes[0], nodes[1], wire
+
+
+def ready(node: Node) -> tuple[int, str]:
+    with node.client as client:
+        answer = client.get("/api/ready")
+        return answer.status_code, answer.json()["status"]
+
+
+def member(url: str, node: str) -> tuple[str, bool]:
+    """Which process a node has, and whether it has left."""
+    query = f"SELECT process, left_at IS NOT NULL FROM members WHERE node = '{node}'"  # noqa: S608
+    (found,) = rows(url, query)
+    return found
+
+
+@pytest.mark.parametrize("fault", ["cut off", "slow"])
+def test_a_node_that_nobody_hears_stops_its_work_and_comes_back_as_another_process(
+    make_home: Callable[[], Cli], empty_postgres: str, kitchen: Kitchen, fault: str
+) -> None:
+    url = empty_postgres
+    with on_a_wire(make_home, url, kitchen) as (a, b, wire):
+        assert b.process is not None
+        begun, before = send(b), member(url, "b")
+        with kitchen.watched():
+            left = open_calls(url)
+            if fault == "slow":
+                b.process.send_signal(signal.SIGSTOP)
+            else:
+                wire.cut()
+                assert until(lambda: ready(b) == (503, "cut off from the database")) < 10
+            until(lambda: not left & open_calls(url), TAKEN_OVER)
+            until(lambda: kitchen.heard == 2)
+            assert state(a, begun) == "working"
+            b.process.send_signal(signal.SIGCONT)
+        until(lambda: state(a, begun) == "completed")
+        wire.mend()
+        until(lambda: member(url, "b")[0] != before[0] and ready(b) == (200, "ready"))
+        assert (member(url, "b")[1], kitchen.heard) == (False, 2)
+        assert b.call("system_time")["outcome"] == "ok"
+        assert_each_call_ended_once(a, url)

@@ -70,6 +70,15 @@ class Members:
         """This node's name."""
         return self.parts.writer.node
 
+    @property
+    def state(self) -> str:
+        """Why this node takes no calls, if it takes none."""
+        if self._me is None:
+            return "starting"
+        if self.cut:
+            return "cut off from the database"
+        return "draining" if self.draining else ""
+
     def alive(self) -> Mapping[str, Member]:
         """Give the members that beat, by name, as they were two seconds ago or later."""
         return {

@@ -161,8 +161,11 @@ class ServedNode:
     @property
     def state(self) -> str:
         """`ready`, or why no calls are taken."""
+        members = self.parts.members
         if self.stop.is_set():
             return "stopping"
+        if members is not None and members.state:
+            return members.state
         return "audit unavailable" if self.parts.broker.failing else _READY
 
     def now(self) -> int:
