@@ -87,7 +87,12 @@ async def build(home: Home, environ: Mapping[str, str], *, clock: Clock | None =
     clock = clock or SystemClock()
     database, writer = await open_storage(home, config, clock)
     try:
-        return await _build(_ground(home, config, (database, writer), clock))
+        ground = _ground(home, config, (database, writer), clock)
+        if database.dialect != "sqlite":
+            from openfang.app.cluster.sealing import check_key  # noqa: PLC0415 - start-up time
+
+            await check_key(database, writer, ground.master)
+        return await _build(ground)
     except BaseException:
         await writer.aclose()
         await database.aclose()

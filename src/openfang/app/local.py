@@ -22,6 +22,7 @@ from openfang.app.agents.sessions import Conversations
 from openfang.app.approvals.answering import Answering
 from openfang.app.auth.identify import identify, require
 from openfang.app.calling import ONE_SHOT
+from openfang.app.cluster.people import Gathering
 from openfang.app.definitions import held_body
 from openfang.app.environment import credential, incoming_chain
 from openfang.app.home.paths import Home
@@ -69,7 +70,7 @@ _WAYS = {ONE_SHOT: Way.CLI, "web": Way.WEB}
 
 
 @dataclass(frozen=True, slots=True)
-class Local(Managing, Scheduling, Installing):
+class Local(Managing, Scheduling, Installing, Gathering):
     """What one caller can do with an open home."""
 
     async def call(

@@ -72,6 +72,8 @@ class Timers:
     clock: Clock
     chance: random.Random = _CHANCE
     seconds: float = _LONGEST
+    resting: bool = False
+    """Whether what is due is left to other nodes."""
     _handlers: dict[str, Handler] = field(init=False, default_factory=dict[str, Handler])
     _running: dict[str, Timer] = field(init=False, default_factory=dict["str", "Timer"])
     _woken: anyio.Event = field(init=False, default_factory=anyio.Event)
@@ -111,6 +113,8 @@ class Timers:
             return _FIRST_WAIT
 
     async def _begin_due(self, group: TaskGroup) -> float:
+        if self.resting:
+            return _LOOK
         return min([await self._begin_of(kind, group) for kind in [*self._handlers]], default=_LOOK)
 
     async def _begin_of(self, kind: str, group: TaskGroup) -> float:

@@ -174,11 +174,13 @@ _GROUPS = {
         {"migrate": ("storage:migrate", "Move a home on SQLite over to a Postgres server.")},
     ),
     "nodes": (
-        "Believe other nodes of yours: what they sign holds here.",
+        "See the nodes that share the database, and those elsewhere that are believed.",
         {
+            "list": ("nodes:list_nodes", "List the nodes of the database, and those believed."),
+            "drain": ("nodes:drain", "Let a node take nothing new."),
+            "resume": ("nodes:resume", "Let a node that drains take work again."),
             "trust": ("nodes:trust", "Fetch a node's key, show its fingerprint, write it down."),
-            "list": ("nodes:list_nodes", "List the nodes that are believed."),
-            "remove": ("nodes:remove", "Believe a node no longer."),
+            "remove": ("nodes:remove", "Forget a dead node, or believe one elsewhere no longer."),
         },
     ),
     "results": (

@@ -1,4 +1,7 @@
-"""`openfang nodes trust|list|remove`: other nodes of ours, whose signatures are believed."""
+"""`openfang nodes list|drain|resume|remove|trust`: the nodes of one database, and others of ours.
+
+Those elsewhere are believed by their signatures.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
+from openfang.app.home.together import together
 from openfang.app.nodes.book import fingerprint
 from openfang.app.nodes.trusting import (
     entry_of,
@@ -20,7 +24,7 @@ from openfang.app.nodes.trusting import (
 from openfang.cli.errors import REFUSED, Usage
 from openfang.cli.options import Json
 from openfang.cli.output import note, print_json, say, table
-from openfang.cli.session import run_async
+from openfang.cli.session import on_home, run_async
 from openfang.config.home import find_home
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 
 _YES = frozenset({"y", "yes"})
 _SHORTEST = 16
+_SHOWN = ("node", "state", "address", "version", "schema", "heard_secs")
+_COLUMNS = ("node", "state", "address", "version", "schema", "heard (s)")
 
 
 def trust(
@@ -101,12 +107,18 @@ def _agreed(name: str, url: str, found: str) -> bool:
 
 
 def list_nodes(*, as_json: Json = False) -> None:
-    """List the nodes that are believed, with the fingerprints of their keys and of our own."""
+    """List the nodes that share this one's database, then those elsewhere that are believed.
+
+    Of those elsewhere the fingerprints of their keys are shown, and of our own.
+    """
     home = find_home(os.environ)
+    members = together(home, os.environ)
     found, own = listed(home, os.environ), own_fingerprint(home, os.environ)
     if as_json:
-        print_json({"this": own, "nodes": found})
+        print_json({"members": members, "this": own, "nodes": found})
         return
+    if members:
+        table(_COLUMNS, [tuple(str(one[name]) for name in _SHOWN) for one in members])
     note(f"This node signs with {own}")
     rows = [(one["name"], one["url"], one["fingerprint"], one["comes_as"] or "") for one in found]
     if rows:
@@ -115,11 +127,46 @@ def list_nodes(*, as_json: Json = False) -> None:
         note("No other node is believed: openfang nodes trust URL")
 
 
-def remove(name: str, /) -> None:
-    """Believe a node no longer.
+def drain(name: str, /, *, as_json: Json = False) -> None:
+    """Let a node take nothing new: balancers pass it by, and what it works on ends first.
 
     Args:
-        name: What it is called here.
+        name: The node's name.
     """
-    trusted_no_longer(find_home(os.environ), os.environ, name)
-    say(f"{name} is believed no longer.")
+    _act(name, "drain", "takes nothing new", as_json=as_json)
+
+
+def resume(name: str, /, *, as_json: Json = False) -> None:
+    """Let a node that drains take work again.
+
+    Args:
+        name: The node's name.
+    """
+    _act(name, "resume", "takes work again", as_json=as_json)
+
+
+def remove(name: str, /, *, as_json: Json = False) -> None:
+    """Forget a node of the database that is dead or has left, or believe one elsewhere no longer.
+
+    Its chain stays in the log.
+
+    Args:
+        name: The node's name, or what it is called here.
+    """
+    home = find_home(os.environ)
+    if any(one["node"] == name for one in together(home, os.environ)):
+        _act(name, "remove", "is forgotten", as_json=as_json)
+        return
+    trusted_no_longer(home, os.environ, name)
+    if as_json:
+        print_json({"name": name})
+    else:
+        say(f"{name} is believed no longer.")
+
+
+def _act(name: str, act: str, done: str, *, as_json: bool) -> None:
+    one = on_home(lambda session: session.change_node(name, act))
+    if as_json:
+        print_json(dict(one))
+    else:
+        say(f"{one['node']} {done}.")

@@ -199,6 +199,13 @@ KINDS: Final = (
         ("warning",),
     ),
     EventKind(
+        events.NODE_CHANGED,
+        "A node of several was told to `drain` or to `resume`, or was `remove`d; or it was `gone`, "
+        "and this one took over what it had left: so many open calls were ended.",
+        ("node", "act", "process", "calls"),
+        ("info", "warning"),
+    ),
+    EventKind(
         events.CONFIG_RELOADED,
         "Another configuration is in force; the keys at its root that changed.",
         ("changed",),

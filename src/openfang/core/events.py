@@ -41,6 +41,7 @@ SERVER_CHANGED = "server_changed"
 INSTALL_CHANGED = "install_changed"
 INSTALL_HELD = "install_held"
 SECRET_CHANGED = "secret_changed"  # noqa: S105 - a kind of event
+NODE_CHANGED = "node_changed"
 SESSION_DELETED = "session_deleted"
 MEMORY_FORGOTTEN = "memory_forgotten"
 TASK_CHANGED = "task_changed"

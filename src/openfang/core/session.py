@@ -264,6 +264,14 @@ class Session(Protocol):
         """Delete, pause or resume one, or let it run now."""
         ...
 
+    async def nodes(self) -> Sequence[Mapping[str, Any]]:
+        """List the nodes that share the database, by name."""
+        ...
+
+    async def change_node(self, node: str, act: str) -> Mapping[str, Any]:
+        """Drain one, let it take work again, or remove one that is dead or has left."""
+        ...
+
     async def usage(self, wanted: UsageQuery) -> Report:
         """Add up what was used: by everybody for who watches, else for this caller."""
         ...

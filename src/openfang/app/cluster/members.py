@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import anyio
+from anyio import to_thread
 
 from openfang.app.cluster.silence import Silence
 from openfang.app.cluster.takeover import Takeover
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.wire import moment
+from openfang.storage.database import migrations
 from openfang.storage.postgres.beating import CUT_SECONDS, Beating, Joining, since_boot
 from openfang.storage.postgres.dialect import numbered
 from openfang.version import __version__
@@ -104,7 +106,9 @@ class Members:
     async def join(self, address: str) -> None:
         """Be a member from now on, unless another node beats under this name."""
         await self._begin()
-        me = Joining(self.me, self.parts.broker.process.id, __version__, address)
+        known = await to_thread.run_sync(migrations, "postgres")
+        process = self.parts.broker.process
+        me = Joining(self.me, process.id, __version__, known[-1][0], address)
         while not await self.beating.join(me, await self._ours()):
             await self._outwait(await self.beating.named(self.me))
         self.pulse.beat(since_boot())
@@ -196,16 +200,18 @@ class Members:
     def _look(self, seen: Seen) -> None:
         now, me = since_boot(), self.parts.broker.process
         self._silence.look(seen.unended, now)
-        if self._me is None:
+        if self._me is None or self._leaves_it_to_others:
             return
-        for one in self._silence.left(seen.unended, now):
+        served = {member.process for member in seen.members}
+        ours = [one for one in seen.unended if one.heir == me.id]
+        for one in (*self._silence.left(seen.unended, now), *ours):
             if one.id not in {me.id, *self._before}:
-                served = any(member.process == one.id for member in seen.members)
-                self.taking_over.want(one, member=served)
-        for one in seen.unended:
-            if one.heir == me.id:
-                served = any(member.process == one.id for member in seen.members)
-                self.taking_over.want(one, member=served)
+                self.taking_over.want(one, member=one.id in served)
+
+    @property
+    def _leaves_it_to_others(self) -> bool:
+        """Whether this node drains, and another one is there that does not."""
+        return self.draining and any(one.state == "alive" for one in self._members.values())
 
     def _drain(self, *, on: bool) -> None:
         if on != self.draining:
@@ -287,6 +293,13 @@ def open_members(parts: Parts) -> Members:
     members = Members(parts=parts, beating=Beating(writer.address), pulse=writer.pulse)
     members.on_cut(parts.tasks.interrupt)
     members.on_back(parts.tasks.go_on)
+
+    def drains() -> None:
+        parts.tasks.drain(on=members.draining)
+        parts.timers.resting = members.draining
+        parts.timers.wake()
+
+    members.on_drain(drains)
     if parts.agents is not None:
         members.on_cut(parts.agents.interrupt)
         members.on_back(parts.agents.go_on)

@@ -13,6 +13,7 @@ import anyio
 
 from openfang.app.endings import end_calls_of
 from openfang.core.errors import OpenFangError
+from openfang.core.events import NODE_CHANGED, Record
 from openfang.storage.processes import ended
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Takeover:
             for hear in self.hears:
                 await hear(gone.node)
         left = "UPDATE members SET left_at = beat_at WHERE process = ? AND left_at IS NULL"
-        await self.parts.broker.append((), (ended(gone.id), (left, (gone.id,))))
+        records = [_record(gone, count)] if member else []
+        await self.parts.broker.append(records, (ended(gone.id), (left, (gone.id,))))
 
     @property
     def _agents(self) -> Agents | None:
@@ -88,3 +90,8 @@ class Takeover:
                 await self._agents.stopped()
         if scope.cancelled_caught:
             _log.error("Some work did not stop within %g s", seconds)
+
+
+def _record(gone: Vanished, calls: int) -> Record:
+    payload = {"node": gone.node, "act": "gone", "process": gone.id, "calls": calls}
+    return Record(event=NODE_CHANGED, level="warning", payload=payload)

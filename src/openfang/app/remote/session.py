@@ -29,6 +29,7 @@ from openfang.app.remote.asking import in_doubt
 from openfang.app.remote.installs import RemoteInstalls
 from openfang.app.remote.keys import content_body, dated_key, read_made, wanted_key
 from openfang.app.remote.log import RemoteLog
+from openfang.app.remote.nodes import RemoteNodes
 from openfang.app.remote.questions import dated_question, questions_query, read_questions
 from openfang.app.remote.schedules import RemoteSchedules
 from openfang.core.errors import NotFound, Parked
@@ -69,7 +70,7 @@ _SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Remote(RemoteSchedules, RemoteInstalls, RemoteLog):
+class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
     """The daemon, asked as one caller."""
 
     async def call(

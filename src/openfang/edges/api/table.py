@@ -14,6 +14,7 @@ from openfang.edges.api.routes import (
     mcp,
     memory,
     node,
+    nodes,
     oauth,
     schedules,
     secrets,
@@ -27,6 +28,7 @@ from openfang.edges.api.routes import (
 ENDPOINTS = with_document(
     (
         *node.ENDPOINTS,
+        *nodes.ENDPOINTS,
         *tools.ENDPOINTS,
         *mcp.ENDPOINTS,
         *held.ENDPOINTS,

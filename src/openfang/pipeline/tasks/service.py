@@ -152,6 +152,10 @@ class TaskService:
         """Take tasks again."""
         self._goes_on.set()
 
+    def drain(self, *, on: bool) -> None:
+        """Take no new tasks; or take them again."""
+        self._working.draining = on
+
     async def begin(  # noqa: PLR0913 - all that a task is made of, each by its name
         self,
         sent: Sent,

@@ -48,10 +48,18 @@ class Working:
     ledger: Ledger
     process: Process
     group: TaskGroup | None = field(init=False, default=None)
+    draining: bool = field(init=False, default=False)
     _woken: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def check(self) -> None:
         """Refuse what could not be worked on."""
+        if self.draining:
+            raise Rejected(
+                "The node is not taking tasks: it drains.",
+                status=503,
+                rule="not_serving",
+                way_out="send it to another node: openfang nodes list",
+            )
         if self.group is None:
             raise Rejected(
                 "The node is not taking tasks: it starts or stops.",

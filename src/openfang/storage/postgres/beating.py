@@ -33,11 +33,11 @@ _MEMBER: Final = (
 _OPEN: Final = "SELECT id, low_water, node, beat_at, heir FROM processes WHERE ended_at IS NULL"
 _JOIN: Final = (
     "INSERT INTO members (node, process, version, schema, address, started_at, beat_at) "
-    "VALUES ($1, $2, $3, (SELECT MAX(number) FROM migrations), $4, clock_ns(), clock_ns()) "
+    "VALUES ($1, $2, $3, $4, $5, clock_ns(), clock_ns()) "
     "ON CONFLICT (node) DO UPDATE SET process = excluded.process, version = excluded.version, "
     "schema = excluded.schema, address = excluded.address, started_at = excluded.started_at, "
     "beat_at = excluded.beat_at, draining = 0, left_at = NULL WHERE members.left_at IS NOT NULL "
-    "OR members.beat_at < clock_ns() - $5 OR members.process = ANY($6::text[]) RETURNING node"
+    "OR members.beat_at < clock_ns() - $6 OR members.process = ANY($7::text[]) RETURNING node"
 )
 
 
@@ -52,11 +52,12 @@ class Seen(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """A node that wants to be a member."""
+    """A node that wants to be a member; `schema` is the newest that it knows."""
 
     node: str
     process: str
     version: str
+    schema: int
     address: str
 
 

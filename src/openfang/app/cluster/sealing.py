@@ -1,0 +1,37 @@
+"""One master key for all nodes of a database: what one of them seals every other can open."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from openfang.core.errors import HomeError
+from openfang.storage.state import Settings
+from openfang.storage.units import Unit
+
+if TYPE_CHECKING:
+    from openfang.host.secrets import MasterKey
+    from openfang.storage.ports import Storage, Writes
+
+_NAME: Final = "master_key"
+_KEEP: Final = "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+
+def fingerprint(master: MasterKey) -> str:
+    """Name a master key by what tells nothing of it."""
+    return sha256(master.derive("fingerprint")).hexdigest()
+
+
+async def check_key(database: Storage, writer: Writes, master: MasterKey) -> None:
+    """Refuse a node with another key; the first one's holds from then on."""
+    ours = fingerprint(master)
+    kept = await Settings(database).get(_NAME)
+    if kept is None:
+        await writer.write(Unit(statements=((_KEEP, (_NAME, ours)),)))
+        kept = await Settings(database).get(_NAME)
+    if kept != ours:
+        raise HomeError(
+            f"The database belongs to nodes with another master key ({str(kept)[:16]}; this home's "
+            f"is {ours[:16]}).",
+            way_out="copy master.key from a home of one of them, or name another database",
+        )
