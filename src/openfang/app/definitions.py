@@ -66,7 +66,7 @@ def _held(held: Held) -> Record:
         "diff": held.diff,
         "findings": finding_bodies(held.findings),
     }
-    spoken = _is_spoken(held.pin.id)
+    spoken = is_spoken(held.pin.id)
     return Record(
         event=DEFINITION_HELD if spoken else TOOL_HELD,
         level="warning",
@@ -81,10 +81,11 @@ def _noted(seen: FirstSeen) -> Record:
 
 
 def _about(id_: str) -> dict[str, str]:
-    return {"definition" if _is_spoken(id_) else "tool": id_}
+    return {"definition" if is_spoken(id_) else "tool": id_}
 
 
-def _is_spoken(id_: str) -> bool:
+def is_spoken(id_: str) -> bool:
+    """Whether it is the id of what a server says besides its tools."""
     return id_.partition(":")[0] in _TOPICS
 
 
@@ -123,7 +124,7 @@ class Definitions:
         found = self._found(id_)
         if found is None or found.digest != looked_at.digest:
             raise _changed(id_)
-        if not _is_spoken(id_):
+        if not is_spoken(id_):
             parts.registry.accept(id_)
             return
         parts.spoken.accept(id_)
@@ -133,7 +134,7 @@ class Definitions:
 
     def _accepted(self, held: Held) -> Record:
         id_ = held.pin.id
-        spoken = _is_spoken(id_)
+        spoken = is_spoken(id_)
         payload = {**_about(id_), "digest": held.digest, "findings": finding_bodies(held.findings)}
         return Record(
             event=DEFINITION_ACCEPTED if spoken else TOOL_ACCEPTED,

@@ -35,6 +35,7 @@ from openfang.storage.state import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
+    from openfang.app.cluster.fresh import Fresh
     from openfang.app.cluster.members import Members
     from openfang.app.home.paths import Home
     from openfang.app.parts import Parts
@@ -68,7 +69,7 @@ async def open_app(
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
             added = (parts.extensions.run, parts.installs.run)
-            beats = (parts.members.run,) if parts.members else ()
+            beats = (parts.members.run, _fresh(parts).run) if parts.members else ()
             async with beside(anchors.run, *watches, *running, *added, *beats):
                 try:
                     yield parts
@@ -94,6 +95,12 @@ def _members_of(parts: Parts) -> Members | None:
     from openfang.app.cluster.members import open_members  # noqa: PLC0415 - start-up time
 
     return open_members(parts)
+
+
+def _fresh(parts: Parts) -> Fresh:
+    from openfang.app.cluster.fresh import Fresh  # noqa: PLC0415 - start-up time
+
+    return Fresh(parts)
 
 
 @asynccontextmanager

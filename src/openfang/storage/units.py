@@ -51,10 +51,14 @@ class Written(NamedTuple):
 
 APPROVALS: Final = "approvals"
 """The topic of answers to questions; the subject is the question."""
+INSTALLS: Final = Notice("installs")
+"""What is installed, enabled or accepted has changed."""
 KEYS: Final = Notice("keys")
 """Keys or tokens have changed."""
 NAMES: Final = Notice("names")
 """Tools have got wire names."""
+PEERS: Final = Notice("peers")
+"""An agent elsewhere introduced itself anew."""
 PINS: Final = Notice("pins")
 """Definitions were seen for the first time, held back or accepted."""
 TIMERS: Final = Notice("timers")

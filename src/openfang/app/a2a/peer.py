@@ -21,6 +21,7 @@ from openfang.sources.a2a.discover import discover
 from openfang.sources.a2a.wire import Reached, Wire
 from openfang.sources.mcp.health import in_short
 from openfang.storage.peers import KeptPeer, keep
+from openfang.storage.units import PEERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -147,6 +148,13 @@ class Peer:
             self._stored = card.digest
             self._introduced(await self._wire(), card)
 
+    async def hear(self, kept: KeptPeer) -> None:
+        """Offer what the peer has said of itself to another node since it was asked here."""
+        card = read_card(kept.card, kept.url)
+        if kept.url == self.entry.url and card.digest != self._stored:
+            self._stored = card.digest
+            self._introduced(await self._wire(), card)
+
     async def _learn(self) -> None:
         before, reached = self.source.card, self._reached
         wire = await self._wire()
@@ -181,7 +189,7 @@ class Peer:
     async def _keep(self, card: Card) -> None:
         now = self.parts.clock.time_ns()
         kept = KeptPeer(name=self.entry.name, url=self.entry.url, card=card.raw, seen_at=now)
-        await self.parts.broker.append((), (keep(kept),))
+        await self.parts.broker.append((), (keep(kept),), (PEERS,))
         self._stored = card.digest
 
     async def _wire(self) -> Wire:

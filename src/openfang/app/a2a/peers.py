@@ -95,6 +95,15 @@ class Peers:
             if current is None or (current.entry, current.rules) != (entry, rules):
                 self._begin(entry, rules)
 
+    async def look_again(self) -> None:
+        """See how peers have introduced themselves to other nodes."""
+        if not self.running:
+            return
+        kept = await PeerStore(self.parts.database).all()
+        for name, peer in list(self.running.items()):
+            if name in kept:
+                await peer.hear(kept[name])
+
     def states(self) -> list[PeerState]:
         """Say of each how it is, by name."""
         return [peer.state for _, peer in sorted(self.running.items())]

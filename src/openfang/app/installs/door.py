@@ -27,6 +27,7 @@ from openfang.registry.board import Scanning
 from openfang.registry.pins import finding_bodies
 from openfang.safety.definitions import Neighbours
 from openfang.storage.installs import Install, forget, keep
+from openfang.storage.units import INSTALLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -258,7 +259,7 @@ class Door:
             payload=payload,
             context={"caller": self.caller.id},
         )
-        await self.parts.broker.append([record], statements)
+        await self.parts.broker.append([record], statements, (INSTALLS,))
 
 
 def _facts(what: Review | Install) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.installs")
 CHANGED = "Its files are not those that were accepted."
+NOT_HERE = "Its files are not on this node: install it here, too."
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Installs:
     held: dict[str, str] = field(default_factory=dict[str, str])
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _opened: anyio.Event = field(default_factory=anyio.Event)
+    _known: dict[str, Install] = field(default_factory=dict["str", "Install"])
     _sorts: dict[InstallKind, Sort] = field(default_factory=dict["InstallKind", "Sort"])
 
     @property
@@ -81,10 +83,28 @@ class Installs:
         self.want()
         await self._opened.wait()
 
+    async def look_again(self) -> None:
+        """See what another node has enabled, disabled or removed, if anything is in force here."""
+        if not self._opened.is_set():
+            return
+        async with self.parts.changing:
+            before = self._known
+            for install in await self._read():
+                if install != before.get(install.id):
+                    await self.refresh(install)
+
     async def apply(self) -> None:
         """Look at everything again: files and configuration may have changed."""
-        for install in await self.store.all():
+        for install in await self._read():
             await self.refresh(install)
+
+    async def _read(self) -> list[Install]:
+        """Read what there is, and let go of what there is no longer."""
+        found = await self.store.all()
+        before, self._known = self._known, {one.id: one for one in found}
+        for id_ in before.keys() - self._known.keys():
+            await self.gone(before[id_])
+        return found
 
     async def refresh(self, install: Install, shown: Iterable[Tool] = ()) -> None:
         """Put one in force or take it out, as it stands; of `shown` tools nobody is asked again."""
@@ -94,8 +114,9 @@ class Installs:
             await sort.drop(install.id)
             return
         try:
-            if await to_thread.run_sync(self._digest, sort, install.id) != install.accepted:
-                await self._hold(install, CHANGED, before)
+            digest = await to_thread.run_sync(self._digest, sort, install.id)
+            if digest != install.accepted:
+                await self._hold(install, CHANGED if digest else NOT_HERE, before)
                 return
             await sort.put(install, self.place(sort, install.id))
         except (OpenFangError, OSError) as error:
@@ -109,7 +130,8 @@ class Installs:
         await self.sort(install.kind).drop(install.id)
 
     def _digest(self, sort: Sort, id_: str) -> str:
-        return digest_of(all_files_of(self.place(sort, id_)))
+        place = self.place(sort, id_)
+        return digest_of(all_files_of(place)) if place.is_dir() else ""
 
     async def _hold(self, install: Install, reason: str, before: str) -> None:
         self.held[install.id] = reason
