@@ -17,6 +17,7 @@ import anyio
 
 from openfang.app.auth.shared import LOOK_SECONDS, Shared
 from openfang.core.errors import OpenFangError
+from openfang.storage.units import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.keys import Key
     from openfang.core.ports import Clock
+    from openfang.storage.ports import Storage
 
 _log = logging.getLogger("openfang.callers")
 _SECONDS: Final = 1.0
@@ -114,8 +116,9 @@ class Callers:
             known.until = _NEVER
         self._told.set()
 
-    async def run(self) -> None:
-        """See to the keys in use once a second, and whenever something is heard of them."""
+    async def run(self, storage: Storage) -> None:
+        """See to the keys in use once a second, and whenever another node tells of a change."""
+        storage.on(KEYS.topic, lambda _: self.forget())
         while True:
             with anyio.move_on_after(_SECONDS):
                 await self._told.wait()
@@ -173,9 +176,9 @@ class Callers:
     async def _see_to_them(self) -> None:
         """Find out which of the keys in use were ended, by one query for all of them."""
         began = self.clock.monotonic()
-        for secret, known in list(self._recent.items()):
-            if known.until + _KEPT_SECONDS < began:
-                del self._recent[secret]
+        old = [one for one, known in self._recent.items() if known.until + _KEPT_SECONDS < began]
+        for secret in old:
+            del self._recent[secret]
         # Whoever was looked up after the query began may have a key that it does not show.
         stored = [one for one in self._known.values() if one.key and not one.ended]
         if not stored or (in_force := await self._in_force(stored)) is None:

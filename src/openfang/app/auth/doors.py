@@ -117,8 +117,7 @@ class Doors:
         The key of the configuration may be one that can be guessed: only its use before counts.
         """
         now = self.clock.monotonic()
-        trying = min(self._trying[address], self.failing.burst)
-        charge = self.failures.look(address, trying, self.failing, now)
+        charge = self.failures.look(address, self._trying[address], self.failing, now)
         if not isinstance(charge, Limited) or await self._lets_through(address, secret, now):
             return
         if isinstance(self._told.charge(address, 1, _TOLD, now), Granted):
@@ -127,7 +126,7 @@ class Doors:
             f"Too many keys from {address} were not known.",
             rule="sign_in_limit",
             way_out="wait; then use a key that is in force",
-            retry_after=charge.retry_after,
+            retry_after=charge.retry_after or self.failing.interval,
         )
 
     async def _lets_through(self, address: str, secret: str, now: float) -> bool:

@@ -112,7 +112,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(feed.run, stop),
         partial(_end_waits, parts.approvals, stop),
         partial(_try_again, parts.broker),
-        parts.callers.run,
+        partial(parts.callers.run, parts.database),
         reloader.watch,
         partial(mcp.run, stop),
         partial(a2a.run, stop),
