@@ -182,6 +182,19 @@ async def live(
         app = await stack.enter_async_context(
             open_test_app(folder, config=config, clock=clock, sources=sources, environ=environ)
         )
+        yield await stack.enter_async_context(served_at(app, environ, host=host, limits=limits))
+
+
+@asynccontextmanager
+async def served_at(
+    app: OpenApp,
+    environ: Mapping[str, str],
+    *,
+    host: str = "127.0.0.1",
+    limits: ServerLimits = LIMITS,
+) -> AsyncGenerator[Live]:
+    """Serve a home that is open."""
+    async with AsyncExitStack() as stack:
         admin = await to_thread.run_sync(credential, app.parts.home, environ)
         stop, ended, ready, listener = anyio.Event(), anyio.Event(), anyio.Event(), listen(host, 0)
         app.parts.address = "http://{}:{}".format(*listener.address)
