@@ -50,6 +50,10 @@ class Heirs:
             self._left = [node for (node,) in found]
         return (own, *self._left)
 
+    async def back(self) -> None:
+        """Have its own records to itself again: others may have taken this node for dead."""
+        self._left = None
+
     async def inherit(self, node: str) -> None:
         """Take over from a node that is gone, with what it had taken over itself."""
         own = self.writer.node

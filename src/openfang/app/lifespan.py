@@ -24,6 +24,7 @@ from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
 from openfang.storage.agent_runs import AgentRunStore, drop_left
+from openfang.storage.log import head_of
 from openfang.storage.state import (
     DAY_NS,
     RUNS_KEPT_NS,
@@ -64,6 +65,9 @@ async def open_app(
         parts.extensions = Extensions(parts, environ)
         parts.installs = Installs(parts)
         parts.members = _members_of(parts)
+        if parts.members is not None:
+            parts.members.on_gone(seal.inherit)
+            parts.members.on_back(parts.sinks.heirs.back)
         anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
@@ -121,10 +125,10 @@ async def beside(*watches: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
         raise failure
 
 
-def _sign(parts: Parts, head: Head, now: int) -> Checkpoint:
+def _sign(parts: Parts, node: str, head: Head, now: int) -> Checkpoint:
     # The key is made where it is used: most commands sign nothing.
     signing = Notary(
-        node=parts.writer.node,
+        node=node,
         key=parts.master.signing_key(),
         file=Path(parts.config.audit.checkpoint_file),
     )
@@ -176,13 +180,22 @@ class _Seal:
         if head.seq == self.signed:
             return
         now = self.parts.clock.time_ns()
-        point = await to_thread.run_sync(_sign, self.parts, head, now)
+        point = await to_thread.run_sync(_sign, self.parts, self.parts.writer.node, head, now)
         process = self.parts.broker.process
         statements = [notary.statement(point), drop_expired_blobs(now), *await self._old_runs(now)]
         if process.known:
             statements.append(process.progress(self.parts.broker.low_water))
         await self.parts.broker.append((), tuple(statements))
         self.signed = head.seq
+
+    async def inherit(self, node: str) -> None:
+        """Sign where the chain of a node ends that is gone, and pass on what it has not."""
+        await self.parts.sinks.heirs.inherit(node)
+        head = await head_of(self.parts.database, node)
+        if head.seq:
+            now = self.parts.clock.time_ns()
+            point = await to_thread.run_sync(_sign, self.parts, node, head, now)
+            await self.parts.broker.append((), (notary.statement(point),))
 
     async def _old_runs(self, now: int) -> tuple[Statement, ...]:
         """Forget those that nobody goes on with; to find them is to look at all, once a day."""

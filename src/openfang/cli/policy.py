@@ -19,7 +19,7 @@ from openfang.cli.options import NO_ARGUMENTS, Arguments, Json, seconds
 from openfang.cli.output import clean, note, print_json, say, table
 from openfang.cli.session import on_home
 from openfang.config.rules import NO_RULES, EdgeName, LabelName, ModeName, RoleName, Rules
-from openfang.core.bookmarks import Bookmark
+from openfang.core.bookmarks import LAST, Bookmark
 
 if TYPE_CHECKING:
     from openfang.core.session import Session
@@ -37,7 +37,6 @@ _WORDS = {
     "deny": "refuse it",
     "hide": "hide the tool",
 }
-_BEHIND_ALL = 10**17
 _SECOND = 1_000_000_000
 _DATE = re.compile(r"\A\d{4}-\d{2}-\d{2}\Z")
 
@@ -176,7 +175,7 @@ def replay(
         sql = f"SELECT node, MIN(seq) - 1 FROM audit WHERE at >= {begin} GROUP BY node"  # noqa: S608 - a number
         firsts = {str(node): int(last) for node, last in (await session.sql(sql))[0][1]}
         if firsts:
-            async for event in session.after(Bookmark(firsts, rest=_BEHIND_ALL)):
+            async for event in session.after(Bookmark(firsts, rest=LAST)):
                 found.read(event)
         found.end()
         return found

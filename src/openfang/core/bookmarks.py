@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ALONE: Final = ""
 """Stands for the node where the number alone is the key of a record."""
+LAST: Final = 10**18 - 1
+"""A number that no record has."""
 _DIGITS: Final = 18
 _MOST: Final = 10_000
 

@@ -6,18 +6,17 @@ from contextlib import aclosing
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from openfang.core.bookmarks import ALONE, bookmark, read_bookmark
+from openfang.core.bookmarks import ALONE, LAST, Bookmark, bookmark, read_bookmark
 from openfang.core.errors import Rejected
 from openfang.core.events import TOOL_INVOCATION_END, TOOL_INVOCATION_START
 from openfang.storage.chains import Part, chains, in_time, of_chain, within
 from openfang.storage.database import looked
-from openfang.storage.units import Head
+from openfang.storage.units import GENESIS, Head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from openfang.core.bookmarks import Bookmark
     from openfang.core.log import Search
     from openfang.storage.ports import Reader
     from openfang.storage.processes import Vanished
@@ -210,6 +209,11 @@ async def open_calls(reader: Reader, left: Vanished) -> list[tuple[str, str, str
     """
     started = (left.node, left.low_water, TOOL_INVOCATION_START, left.id, TOOL_INVOCATION_END)
     return await reader.read(sql, started)  # type: ignore[return-value]
+
+
+async def head_of(reader: Reader, node: str) -> Head:
+    """Say where the chain of a node ends."""
+    return (await places(reader, Bookmark({node: LAST}))).get(node, GENESIS)
 
 
 async def last_checkpoint(reader: Reader, node: str) -> int | None:
