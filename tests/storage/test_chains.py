@@ -254,14 +254,14 @@ def test_calls_are_counted_once_whoever_counts_them(
             found = at_once(store.unfolded())
             assert found is not None
             late = late or found
-            log._do("SAVEPOINT unit") if False else None
+            log.do("SAVEPOINT unit") if False else None
             for sql, parameters in fold(found):
-                log._do(sql, parameters)
+                log.do(sql, parameters)
         report = at_once(store.report(UsageQuery(by="key"), None, log.at))
         assert report.total.tool_calls == len(log.records)
     if late is not None:
         with pytest.raises(sqlite3.IntegrityError):
-            log._do(*fold(late)[0])
+            log.do(*fold(late)[0])
 
 
 def test_figures_are_those_of_all_nodes(database: Database) -> None:
