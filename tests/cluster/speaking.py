@@ -41,10 +41,12 @@ class Heard:
 
     async def until(self, method: str = "") -> dict[str, Any]:
         """Wait for this notification or question, or for the answer."""
+        heard = list[Any]()
         async for message in self.messages:
             if message.get("method", "") == method:
                 return message
-        raise AssertionError(f"The stream ended before {method or 'its answer'}")
+            heard.append(message)
+        raise AssertionError(f"The stream ended before {method or 'its answer'}: {heard}")
 
 
 @dataclass(slots=True)

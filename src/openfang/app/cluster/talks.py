@@ -77,7 +77,7 @@ class Talks:
 
     async def hand(self, came: Came, node: str) -> Handed:
         """Have another node answer, if it is there."""
-        member = self._members.alive().get(node)
+        member = await self._there(node)
         match Went.REFUSED if member is None else await self._passing.hand(came, member):
             case Went.ANSWERED:
                 return Handed.ANSWERED

@@ -138,8 +138,9 @@ class ServedNode:
         """Names and addresses under which the node is reached."""
         config = self.parts.config
         if self._hosts[0] is not config:
-            public = urlsplit(config.public_url).hostname if config.public_url else None
-            names = {*_LOOPBACK, config.listen[0].lower(), public or "localhost"}
+            urls = (config.public_url, config.cluster.address)
+            said = {urlsplit(url).hostname or "" for url in urls if url}
+            names = {*_LOOPBACK, config.listen[0].lower(), *said}
             self._hosts = config, frozenset(names)
         return self._hosts[1]
 

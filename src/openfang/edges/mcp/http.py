@@ -88,11 +88,15 @@ class McpEdge:
             await self.sweep()
 
     async def _turn_away(self) -> None:
-        """Let nobody whose key has ended wait for the next beat."""
+        """Let nobody whose key has ended wait for the next beat, and none stay where others go."""
+        nodes, leaving = self.sessions.elsewhere, False
         while True:
             await anyio.sleep(_LOOK_SECONDS)
             if self.staying.dismiss():
                 await self._talks.sweep()
+            was, leaving = leaving, nodes is not None and nodes.leaving
+            if leaving and not was:
+                self.staying.send_away()
 
     async def sweep(self) -> None:
         """End sessions that are not used, and all that whoever would not be let in again has."""

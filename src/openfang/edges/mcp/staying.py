@@ -96,5 +96,9 @@ class Staying:
     def end(self) -> None:
         """End all of them, and from now on each that comes."""
         self._over = True
+        self.send_away()
+
+    def send_away(self) -> None:
+        """End those that are open now: whoever comes back is let in where it comes to."""
         for stay in list(self._open):
             stay.end()

@@ -18,7 +18,7 @@ from openfang.core.errors import OpenFangError, Rejected, Unauthenticated
 from openfang.core.trace import CURRENT_TRACE
 from openfang.edges.api.exchange import Answer
 from openfang.edges.web.addresses import LOGIN, PUBLIC, STATIC, place_of
-from openfang.edges.web.cookies import read_cookies, session_cookie
+from openfang.edges.web.cookies import read_cookies
 from openfang.edges.web.headers import HTML, PROTECTED
 from openfang.edges.web.signed import SignedIn
 
@@ -59,7 +59,7 @@ class WebEdge:
         route = self.route(path)
         if route == STATIC or _PAGE in headers.get(b"accept", b""):
             return route
-        return route if session_cookie(headers) in read_cookies(headers) else ""
+        return route if self.signed.cookie(headers) in read_cookies(headers) else ""
 
     def route(self, path: str) -> str:
         """Name what is at this path; nothing if that is not ours."""
@@ -67,7 +67,7 @@ class WebEdge:
 
     async def secret(self, headers: Headers) -> str | None:
         """Return the key that the browser signed in with, if it did."""
-        name = read_cookies(headers).get(session_cookie(headers))
+        name = read_cookies(headers).get(self.signed.cookie(headers))
         if not name:
             return None
         await self.signed.recall(name)

@@ -14,8 +14,12 @@ from hashlib import shake_256
 from secrets import token_bytes, token_urlsafe
 from typing import TYPE_CHECKING, Final, Protocol
 
+from openfang.edges.web.cookies import session_cookie
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from openfang.edges.api.exchange import Headers
 
 MOST: Final = 1_000
 _SECOND: Final = 1_000_000_000
@@ -62,7 +66,12 @@ class SignedIn:
         self._now = now
         self._shared = shared
         self._pepper = token_bytes(32) if shared is None else shared.pepper
+        self._cookie = "" if shared is None else f"openfang_{self._mark('')[:4].hex()}"
         self._open: OrderedDict[bytes, Open] = OrderedDict()
+
+    def cookie(self, headers: Headers) -> str:
+        """Name the cookie: one for all nodes that know the same browsers."""
+        return self._cookie or session_cookie(headers)
 
     async def begin(self, secret: str) -> str:
         """Let a browser in with this key, and name it."""

@@ -18,7 +18,7 @@ from openfang.edges.api.watch import Watch as Watching
 from openfang.edges.web.addresses import LOGIN, LOGOUT, PUBLIC, ROUTES, STATIC, THEME, place_of
 from openfang.edges.web.asking import Ask, Flow, Go, Page, fields_of, ours
 from openfang.edges.web.cookies import THEME as THEME_COOKIE
-from openfang.edges.web.cookies import THEMES, read_cookies, session_cookie, set_cookie
+from openfang.edges.web.cookies import THEMES, read_cookies, set_cookie
 from openfang.edges.web.headers import HTML, KEPT, PROTECTED
 from openfang.edges.web.pages import PAGES
 from openfang.edges.web.rendering import Drawing, read_assets
@@ -129,7 +129,7 @@ class Site:
 
     def _name(self, came: Came) -> str | None:
         """Return the name of the browser, if it is signed in."""
-        name = read_cookies(came.headers).get(session_cookie(came.headers))
+        name = read_cookies(came.headers).get(self._signed.cookie(came.headers))
         return name if name and self._signed.secret(name) is not None else None
 
     def _token(self, came: Came) -> str:
@@ -165,7 +165,7 @@ class Site:
         return Go(where=LOGIN, cookies=(self._cookie(came, ""),))
 
     def _cookie(self, came: Came, text: str) -> tuple[bytes, bytes]:
-        return set_cookie(session_cookie(came.headers), text, secure=_secure(came))
+        return set_cookie(self._signed.cookie(came.headers), text, secure=_secure(came))
 
     async def _send(self, came: Came, made: Page | Go | Flow) -> None:
         match made:
