@@ -64,7 +64,7 @@ class Balancer:
         asked = self._client.build_request(
             scope["method"],
             f"{node}{path}{'?' if query else ''}{query}",
-            headers=[pair for pair in scope["headers"] if pair[0] not in _OUR_OWN],
+            headers=[(one, said.strip()) for one, said in scope["headers"] if one not in _OUR_OWN],
             content=body,
         )
         try:
