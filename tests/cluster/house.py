@@ -153,8 +153,16 @@ def clustered(
     """Run them until the test is over; each letter is a node."""
     nodes = homes(make_home, url, names, config)
     with ExitStack() as held:
+        balancer = held.enter_context(balancing([]))
         for node in nodes:
+            _published(node, balancer.address)
             held.callback(node.end)
             node.start()
-        balancer = held.enter_context(balancing([node.address for node in nodes]))
+            balancer.nodes.append(node.address)
         yield Cluster(nodes, url, balancer)
+
+
+def _published(node: Node, address: str) -> None:
+    """Let a node know under which address everybody else reaches all of them."""
+    config = node.cli.home / "config.toml"
+    config.write_text(f"public_url = {json.dumps(address)}\n{config.read_text()}")
