@@ -14,7 +14,7 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench fuzz soak chaos chaos-nodes docs reference screenshots wheel lock seeds clean
+.PHONY: help run setup test conformance check format coverage mutants numbers bench bench-nodes fuzz soak chaos chaos-nodes docs reference screenshots wheel lock seeds clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
@@ -66,6 +66,9 @@ format: $(VENV)/.dev  ## put the code into its shape
 
 bench: $(VENV)/.dev $(VENV)/.bench-peers  ## measure CPU per call, beside others in the same run
 	@$(BIN)/python -m bench
+
+bench-nodes: $(VENV)/.dev  ## measure one to three nodes on one Postgres: CPU, statements, locks
+	@$(BIN)/python -W ignore -m bench.nodes
 
 FUZZ_REQUESTS ?= 1000000
 FUZZ_MINUTES  ?= 60

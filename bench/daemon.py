@@ -66,23 +66,32 @@ def daemon(
     home: Path, config: str = "", *, made: bool = False, module: str = "openfang"
 ) -> Generator[tuple[Target, float]]:
     """A daemon on a new home, and the CPU that it took until it was healthy."""
-    environ = {**os.environ, "OPENFANG_HOME": str(home)}
     home.mkdir(exist_ok=made)
     (home / "config.toml").write_text(config + _RAISED)
     init = [sys.executable, "-m", "openfang", "init"]
+    environ = {**os.environ, "OPENFANG_HOME": str(home)}
     subprocess.run(init, env=environ, check=True, stdout=subprocess.DEVNULL)
+    with serving(home, module) as target:
+        yield target, target.cpu
+
+
+@contextmanager
+def serving(home: Path, module: str = "openfang") -> Generator[Target]:
+    """A daemon on a home that is there, as soon as it is healthy."""
     command = [sys.executable, "-m", module, "start", "--listen", "127.0.0.1:0"]
+    environ = {**os.environ, "OPENFANG_HOME": str(home)}
+    file = home / "daemon.json"
+    file.unlink(missing_ok=True)
     with subprocess.Popen(
         command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        file = home / "daemon.json"
         while not file.exists():
+            assert process.poll() is None, f"the daemon of {home} ended by itself"
             time.sleep(0.02)
         known = json.loads(file.read_text())
         key = (home / "key").read_text().strip()
-        target = Target(process.pid, int(known["listen_addr"].rpartition(":")[2]), key)
         try:
-            yield target, target.cpu
+            yield Target(process.pid, int(known["listen_addr"].rpartition(":")[2]), key)
         finally:
             process.terminate()
 

@@ -215,6 +215,7 @@ def test_every_reading_is_shown_and_one_that_nobody_supplies_is_not() -> None:
         "http_connections": "openfang_http_connections",
         "tasks_of_loop": "openfang_loop_tasks",
         "log_lines_dropped": "openfang_log_lines_dropped_total",
+        "database_statements": "openfang_database_statements_total",
         "model_requests": "openfang_model_requests_total",
         "model_input_tokens": "openfang_model_input_tokens_total",
         "model_output_tokens": "openfang_model_output_tokens_total",

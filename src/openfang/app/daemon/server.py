@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from openfang.edges.web.signed import Browsers
     from openfang.policy.approvals import Approvals
     from openfang.storage.postgres.database import PostgresStorage
+    from openfang.storage.postgres.writer import PostgresWriter
 
 # Streams may take a quarter of all connections, calls that wait for a person another one.
 _A_SHARE = 4
@@ -205,6 +206,7 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
         audit_checkpoint_age=partial(_checkpoint_age, parts),
         approvals_pending=lambda: parts.approvals.store.count_pending(parts.clock.time_ns()),
         log_lines_dropped=dropped_lines,
+        database_statements=partial(_statements, parts),
         event_listeners=lambda: feed.listeners,
         tasks_of_loop=lambda: len(asyncio.all_tasks()),
         model_requests=lambda: parts.spent.requests,
@@ -212,6 +214,14 @@ def _readings(parts: Parts, feed: Feed) -> Readings:
         model_output_tokens=lambda: parts.spent.output_tokens,
         model_cost_usd=lambda: parts.spent.cost_usd,
     )
+
+
+def _statements(parts: Parts) -> float | None:
+    """Count what was sent to a server; a file is sent nothing."""
+    if parts.database.dialect != "postgres":
+        return None
+    reads, writes = cast("PostgresStorage", parts.database), cast("PostgresWriter", parts.writer)
+    return reads.statements + writes.statements
 
 
 async def _checkpoint_age(parts: Parts) -> float | None:

@@ -33,6 +33,10 @@ _COUNTED = {
         "openfang_log_lines_dropped_total",
         "Lines of the log that could not be written.",
     ),
+    "database_statements": (
+        "openfang_database_statements_total",
+        "Statements that the node sent to its Postgres server.",
+    ),
     "model_requests": ("openfang_model_requests_total", "Requests to the models of agents."),
     "model_input_tokens": (
         "openfang_model_input_tokens_total",

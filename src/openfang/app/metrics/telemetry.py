@@ -53,6 +53,7 @@ class Readings:
     http_connections: Callable[[], float | None] = _unknown
     tasks_of_loop: Callable[[], float | None] = _unknown
     log_lines_dropped: Callable[[], float | None] = _unknown
+    database_statements: Callable[[], float | None] = _unknown
     model_requests: Callable[[], float | None] = _unknown
     model_input_tokens: Callable[[], float | None] = _unknown
     model_output_tokens: Callable[[], float | None] = _unknown

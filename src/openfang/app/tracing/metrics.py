@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _CUMULATIVE: Final = 2
 _COUNTED: Final = frozenset(
-    {"audit_records", "log_lines_dropped", "model_requests", "model_cost_usd"}
+    {
+        *("audit_records", "log_lines_dropped", "database_statements"),
+        *("model_requests", "model_cost_usd"),
+    }
 )
 _TOKENS: Final = {"model_input_tokens": "input", "model_output_tokens": "output"}
 
