@@ -53,6 +53,7 @@ _SERVER_KEYS = {
     "allow_private": f"{SERVERS}test_a_private_address_is_a_server_only_if_it_is_said",
     "roots": "tests/sources/mcp/test_questions.py::test_folders_are_asked_for_only_where_the_operator_says_so",
     "lazy": "tests/sources/mcp/test_supervision.py::test_a_lazy_server_wakes_on_the_first_call_of_a_tool_that_is_remembered",
+    "singleton": "tests/cluster/test_singletons.py::test_everything_passes_between_a_client_and_a_server_at_another_node",
     "sandbox": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",
     "network": f"{SERVERS}test_who_may_reach_the_network_and_private_addresses",
     "fs_read": f"{SERVERS}test_a_sandbox_shows_what_is_named_and_no_more",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
     from openfang.app.cluster.members import Members
+    from openfang.app.cluster.singletons import Singletons
     from openfang.app.confine import Confiner
     from openfang.app.extensions.house import Extensions
     from openfang.app.home.paths import Home
@@ -107,6 +108,7 @@ class Parts:
     peers: Peers | None = None
     extensions: Extensions | None = None
     installs: Installs | None = None
+    once: Singletons | None = None  # only in a daemon, and only where there can be other nodes
     schedules: Book = field(init=False)
     events: Events = field(init=False)
     paces: Limiter = field(default_factory=Limiter)  # how often each provider of models is asked

@@ -39,6 +39,9 @@ def add(
         bool, Parameter(help="Open loopback and private addresses to it.")
     ] = False,
     lazy: Annotated[bool, Parameter(help="Connect at the first call.")] = False,
+    singleton: Annotated[
+        bool, Parameter(help="Run it on one node of a cluster at a time.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write an MCP server down; it waits until it is enabled.
@@ -58,6 +61,7 @@ def add(
         "allow_tools": list(allow_tool),
         "allow_private": allow_private,
         "lazy": lazy,
+        "singleton": singleton,
     }
     entry |= {key: value for key, value in more.items() if value}
     check_entry(entry)

@@ -114,6 +114,7 @@ def show_server(name: str, /, *, as_json: Json = False) -> None:
         "it may": "\n".join(found["may"]),
         "protocol": found["protocol_version"] or "",
         "server": _who(found["server_info"]),
+        "runs on": found["node"] or "",
         "sandbox": "\n".join(_layers(found)),
         "tools": str(len(found["tools"])),
         "rejected tools": "\n".join(_rejected(found)),

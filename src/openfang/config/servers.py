@@ -204,6 +204,11 @@ class McpServer(Section):
         default=False, description="Open loopback and private addresses; never metadata services."
     )
     lazy: bool = Field(default=False, description="Connect at the first call instead of at start.")
+    singleton: bool = Field(
+        default=False,
+        description="Whether it runs once in a cluster: on one node at a time, which the others "
+        "reach it through. One node alone is one in any case.",
+    )
     sandbox: Literal["auto", "required", "off"] = Field(
         default="auto", description="Whether the child runs sandboxed."
     )

@@ -128,6 +128,12 @@ KINDS: Final = (
         ("server", "act"),
     ),
     EventKind(
+        events.CALL_SERVED,
+        "Before a call of another node is passed to a server that runs once, and on this one. Its "
+        "own records are in the chain of the `node` that it came in at, under the same id.",
+        ("node", "server", "asked", "term"),
+    ),
+    EventKind(
         events.INSTALL_CHANGED,
         "An extension or skill was installed, enabled, disabled or removed: the digest of its "
         "files, where it came from, what was found in it, and what differs from what was "

@@ -38,6 +38,7 @@ DEFINITION_ACCEPTED = "definition_accepted"
 DEFINITION_NOTED = "definition_noted"
 CONFIG_RELOADED = "config_reloaded"
 SERVER_CHANGED = "server_changed"
+CALL_SERVED = "call_served"
 INSTALL_CHANGED = "install_changed"
 INSTALL_HELD = "install_held"
 SECRET_CHANGED = "secret_changed"  # noqa: S105 - a kind of event

@@ -65,6 +65,13 @@ def start_time(pid: int) -> int:
     return found.started if found else 0
 
 
+def mark_of(pid: int) -> str:
+    """Read the mark that a child was given; empty if it is gone."""
+    begins = f"{MARK}=".encode()
+    found = (one for one in _read(f"/proc/{pid}/environ").split(b"\0") if one.startswith(begins))
+    return next(found, b"").removeprefix(begins).decode(errors="replace")
+
+
 def tree(root: int) -> set[int]:
     """Find a process and all that it has started, as far as none of them has left its parents."""
     return _tree(root, list(_processes()))
@@ -114,7 +121,7 @@ def _process(pid: int) -> Process | None:
 
 
 def _marked(pid: int, mark: str) -> bool:
-    return f"{MARK}={mark}".encode() in _read(f"/proc/{pid}/environ").split(b"\0")
+    return bool(mark) and f"{MARK}={mark}".encode() in _read(f"/proc/{pid}/environ").split(b"\0")
 
 
 def _read(path: str) -> bytes:

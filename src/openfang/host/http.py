@@ -68,6 +68,10 @@ class FetchFailed(SourceFailed):
     code = "fetch_failed"
 
 
+class NotReached(FetchFailed):
+    """No connection was made: nothing was sent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One request. `allow_hosts` are the network grants that it and its redirects live under.
@@ -228,6 +232,8 @@ class HttpClient:
                 data=_sendable(request.body),
                 allow_redirects=False,
             )
+        except aiohttp.ClientConnectorError as error:
+            raise NotReached(f"{target.url} failed: {_in_words(error)}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise FetchFailed(f"{target.url} failed: {_in_words(error)}") from error
 

@@ -32,12 +32,12 @@ _MOST: Final = 200_000
 class Signing:
     """Signs as the node `me`, and believes what was signed for the process `here`, once."""
 
-    __slots__ = ("_clock", "_here", "_key", "_me", "_nonces")
+    __slots__ = ("_clock", "_key", "_me", "_nonces", "here")
 
     def __init__(self, key: bytes, *, me: str, here: str, clock: Clock) -> None:
         self._key = key
         self._me = me
-        self._here = here
+        self.here = here
         self._clock = clock
         self._nonces = Nonces(capacity=_MOST)
 
@@ -56,7 +56,7 @@ class Signing:
     def claim(self, header: str, *, method: str, target: str) -> Claim:
         """Say who signed a request whose body is not here yet: that has to be checked."""
         node, made, nonce, digest, mac = _parts_of(header)
-        ours = self._mac(node, self._here, made, nonce, digest, method, target)
+        ours = self._mac(node, self.here, made, nonce, digest, method, target)
         if not hmac.compare_digest(mac.encode(), ours.encode()):
             raise _refused("it was signed with another key, for another process or another request")
         self._use_once(int(made), nonce)

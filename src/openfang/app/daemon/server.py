@@ -38,6 +38,7 @@ from openfang.storage.log import last_checkpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from openfang.app.cluster.singletons import Singletons
     from openfang.app.cluster.talks import Talks
     from openfang.app.parts import Parts
     from openfang.audit.broker import Broker
@@ -84,6 +85,7 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         logging.getLogger("openfang").setLevel(config.log_level.upper())
 
     servers = parts.servers or Servers(parts, environ)
+    once = parts.once = _once(parts)
     servers.want()
     if parts.agents:
         parts.agents.want(resume=True)
@@ -124,12 +126,14 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
         partial(watch_telemetry, parts, telemetry),
         *_shared(parts, doors),
         *([talks.run] if talks else ()),
+        *((once.run,) if once else ()),
     )
     return Served(
         app=Api(
             node,
             mounts=(mcp, a2a, openai),
             pages=WebEdge(partial(_watch, parts, environ), parts.clock.time_ns, _browsers(parts)),
+            fellows=once.edge if once else None,
         ),
         handler=handler,
         offers=offers,
@@ -171,6 +175,15 @@ def _browsers(parts: Parts) -> Browsers | None:
     from openfang.app.cluster.browsers import SharedBrowsers  # noqa: PLC0415 - as above
 
     return SharedBrowsers(parts)
+
+
+def _once(parts: Parts) -> Singletons | None:
+    """Have a part in what only one node has at a time, where there can be others."""
+    if parts.members is None:
+        return None
+    from openfang.app.cluster.singletons import share  # noqa: PLC0415 - one node on a file needs none
+
+    return share(parts, parts.members)
 
 
 def _watch(parts: Parts, environ: Mapping[str, str]) -> Watch:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _INSIDERS: Final = (Role.AUDITOR, Role.ADMIN)
 _LAST_LINES: Final = 20
-_OURS: Final = ("enabled", "lazy", "allow_tools", "deny_side_effect_tags")
+_OURS: Final = ("enabled", "lazy", "singleton", "allow_tools", "deny_side_effect_tags")
 
 
 def servers_body(parts: Parts, caller: Caller) -> dict[str, Any]:
@@ -73,11 +73,19 @@ def server_body(parts: Parts, name: str) -> dict[str, Any]:
         "connected": source is not None and source.connected,
         "protocol_version": (source.version if source else "") or None,
         "server_info": dict(source.server_info) if source else {},
+        "node": _node(parts, server),
         "layers": _layers(parts, name),
         "tools": [tool_body(tool) for tool in _all_tools(parts).get(name, ())],
         "rejected_tools": [{"name": tool, "reason": why} for tool, why in rejected.items()],
         "stderr": said(parts, name)[-_LAST_LINES:],
     }
+
+
+def _node(parts: Parts, server: McpServer) -> str | None:
+    """Name the node that has a server which runs once; on a file there is one node."""
+    if not server.singleton or parts.once is None:
+        return None
+    return parts.once.holder(server.name) or None
 
 
 def _layers(parts: Parts, name: str) -> list[dict[str, Any]]:

@@ -22,14 +22,17 @@ from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind
 from openfang.protocols.mcp.meta import ClientInfo
 from openfang.sources.mcp.adapter import as_listed
+from openfang.sources.mcp.lists import BELIEVING
 from openfang.sources.mcp.oauth.sign_in import SignIns, entry_name
 from openfang.sources.mcp.reach import Reach
-from openfang.sources.mcp.source import BELIEVING, McpSource, Surroundings, unheard
+from openfang.sources.mcp.source import McpSource, Surroundings, unheard
 from openfang.sources.mcp.stdio import StdioTransport as Over
+from openfang.sources.mcp.transport import Lost
 from openfang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from openfang.app.confine import Prepared
     from openfang.app.parts import Parts
@@ -117,6 +120,11 @@ class Connecting:
 
     async def trial(self, server: McpServer) -> Trial:
         """Connect to a server once more, and say what came of it."""
+        if server.singleton and server.enabled and self.servers.parts.database.dialect != "sqlite":
+            return Trial(
+                problem=f"{server.name} runs once in the cluster: to try it would be a second.",
+                way_out=f"openfang servers show {server.name}, or disable it first",
+            )
         try:
             reached = reached_of(server, self.servers.variables, self.servers.parts.home.path)
             async with AsyncExitStack() as stack:
@@ -131,12 +139,28 @@ class Connecting:
 
     @asynccontextmanager
     async def _connect(self, spec: ServerSpec, peer: Peer) -> AsyncGenerator[Connection]:
-        secrets, layers = handed_over(spec.reached), self.servers.layers
-        learn = self.servers.parts.redactor.learn
+        learn, secrets = self.servers.parts.redactor.learn, handed_over(spec.reached)
         await to_thread.run_sync(learn, secrets, f"{spec.kind.value}:{spec.name}")
+        async with self._way(spec, peer) as connection:
+            yield connection
+
+    def _way(self, spec: ServerSpec, peer: Peer) -> AbstractAsyncContextManager[Connection]:
+        """Say where it is connected: here, unless it runs once and there may be other nodes."""
+        parts = self.servers.parts
+        if not spec.singleton or parts.database.dialect == "sqlite":
+            return self._here(spec, peer, _unchanged)
+        if parts.once is None:
+            raise Lost(f"{spec.name} runs once in the cluster, on a daemon: openfang start")
+        return parts.once.connect(spec, peer, self._here)
+
+    @asynccontextmanager
+    async def _here(
+        self, spec: ServerSpec, peer: Peer, change: Callable[[ServerSpec], ServerSpec]
+    ) -> AsyncGenerator[Connection]:
+        layers = self.servers.layers
         async with AsyncExitStack() as stack:
             ready = await self._confiner.prepared(spec, stack)
-            connection = await stack.enter_async_context(self._reach(ready.spec, peer))
+            connection = await stack.enter_async_context(self._reach(change(ready.spec), peer))
             held = layers[spec.name] = await _layers(ready, connection)
             try:
                 yield connection
@@ -149,6 +173,10 @@ class Connecting:
         words = self.servers.said.setdefault(server, deque(maxlen=_LAST_WORDS))
         words.append(line)
         _log.info("%s: %s", server, line)
+
+
+def _unchanged(spec: ServerSpec) -> ServerSpec:
+    return spec
 
 
 async def _layers(ready: Prepared, connection: Connection) -> tuple[Layer, ...]:

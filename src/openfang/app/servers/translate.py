@@ -38,6 +38,7 @@ def spec_of(server: McpServer, reached: Stdio | Http) -> ServerSpec:
         lazy=server.lazy,
         at_once=server.max_concurrency,
         roots=server.roots,
+        singleton=server.singleton,
     )
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from openfang.core.trace import Chain
     from openfang.edges.api.endpoint import Endpoint
     from openfang.edges.api.exchange import Headers, Receive, Scope, Send
-    from openfang.edges.api.mount import Mount, Pages
+    from openfang.edges.api.mount import Fellows, Mount, Pages
     from openfang.edges.api.node import Node
 
 _CALL_PREFIX, _CALL_SUFFIX = "/api/tools/", "/call"
@@ -56,11 +56,16 @@ class Api:
     """Answers requests for one node."""
 
     def __init__(
-        self, node: Node, mounts: Sequence[Mount] = (), pages: Pages | None = None
+        self,
+        node: Node,
+        mounts: Sequence[Mount] = (),
+        pages: Pages | None = None,
+        fellows: Fellows | None = None,
     ) -> None:
         self.node = node
         self.mounts = mounts
         self.pages = pages
+        self.fellows = fellows
         self._routes = [(pattern_of(endpoint.path), endpoint) for endpoint in ENDPOINTS]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,6 +95,10 @@ class Api:
     async def _serve(self, scope: Scope, receive: Receive, served: _Served) -> None:
         """Refuse what comes from the wrong place, find out who asks, then see what is asked."""
         headers = self._checked(scope)
+        if self.fellows is not None and (route := self.fellows.route(scope["path"])):
+            served.route = route
+            await self._serve_fellow(self.fellows, scope, receive, served, headers)
+            return
         if (mount := self._mounted(scope, served, headers)) is not None:
             await self._serve_mount(mount, scope, receive, served, headers)
             return
@@ -129,6 +138,16 @@ class Api:
             served.route, served.mount = route, self.pages
             return self.pages
         return None
+
+    async def _serve_fellow(
+        self, fellows: Fellows, scope: Scope, receive: Receive, served: _Served, headers: Headers
+    ) -> None:
+        """Let another node in, by its signature alone; whoever is turned away pays for it."""
+        try:
+            await fellows.serve(scope, receive, headers, served.begin)
+        except Rejected:
+            self.node.charge_address(_address(scope), "health")
+            raise
 
     async def _serve_mount(
         self, mount: Mount, scope: Scope, receive: Receive, served: _Served, headers: Headers

@@ -94,6 +94,7 @@ IN_BODY: Final[Mapping[str, str]] = {
     "session": "The name of a conversation to go on with.",
     "session_id": "Another word for `context`.",
     "shell": "Patterns of commands that may be run.",
+    "singleton": "Run it once among several nodes; one node alone is one in any case.",
     "spec": "The frozen plan that calls follow, by its hash.",
     "spec_hash": "The frozen plan that the call follows.",
     "task": "The task that this answers.",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from openfang.core.errors import OpenFangError, Rejected
     from openfang.core.trace import Chain
-    from openfang.edges.api.exchange import Answer, Headers, Receive, Send
+    from openfang.edges.api.exchange import Answer, Headers, Receive, Scope, Send
     from openfang.edges.api.node import Node
 
 NOBODY: Final = Caller(id="nobody")
@@ -74,6 +74,20 @@ class Mount(Protocol):
 
     async def serve(self, came: Came) -> None:
         """Answer one request."""
+        ...
+
+
+class Fellows(Protocol):
+    """The edge for other nodes of the same cluster, who are known by their signature alone."""
+
+    def route(self, path: str) -> str:
+        """Name what is at this path, for the counters; nothing if that is not its own."""
+        ...
+
+    async def serve(
+        self, scope: Scope, receive: Receive, headers: Headers, begin: Callable[[int], Send]
+    ) -> None:
+        """Answer one request, or refuse whoever has not signed it."""
         ...
 
 

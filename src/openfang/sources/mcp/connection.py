@@ -30,6 +30,7 @@ class Connection:
 
     def __init__(self, transport: Transport, peer: Peer, greeting: Greeting) -> None:
         self.transport = transport
+        self.greeting = greeting
         self.version = greeting.version
         self.era: Era = greeting.era
         self.server_info = greeting.server_info

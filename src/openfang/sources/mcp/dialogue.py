@@ -100,13 +100,14 @@ class Dialogue:
     """The state of one connection. Messages that belong to nothing are dropped.
 
     While `serves` is false the server may not ask: in the modern era it has to put its questions
-    into a result.
+    into a result. A `fence` raises what keeps a request from being made.
     """
 
     def __init__(self, peer: Peer, tasks: TaskGroup, reply: Reply) -> None:
         self.lost = anyio.Event()
         self.reason = ""
         self.serves = True
+        self.fence: Callable[[], None] | None = None
         self._peer = peer
         self._tasks = tasks
         self._reply = reply
@@ -119,6 +120,8 @@ class Dialogue:
         """Open a request; `finish` has to follow."""
         if self.reason:
             raise Lost(self.reason)
+        if self.fence is not None:
+            self.fence()
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         waiting = Waiting(id=next(self._numbers), method=method, errand=errand, future=future)
         self._waiting[waiting.id] = waiting
@@ -244,6 +247,14 @@ class Carrier:
 
     def __init__(self, peer: Peer, tasks: TaskGroup, reply: Reply) -> None:
         self._dialogue = Dialogue(peer, tasks, reply)
+
+    def lose(self, reason: str) -> None:
+        """Give it up: nothing more is asked, and nothing more is waited for."""
+        self._dialogue.lose(reason)
+
+    def fence(self, check: Callable[[], None]) -> None:
+        """Make no request any more for which this raises."""
+        self._dialogue.fence = check
 
     @property
     def lost(self) -> anyio.Event:

@@ -57,6 +57,9 @@ class PlainErrand:
         del params
         raise Unanswered(METHOD_NOT_FOUND, f"This call has no client that could answer {method}")
 
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell nobody."""
+
     def held(self) -> AbstractContextManager[None]:
         """Let its time pass: there is nobody who could stop it."""
         return nullcontext()

@@ -94,6 +94,26 @@ class Judge(Protocol):
         ...
 
 
+class _Believing:
+    """Passes everything on: for who speaks to a server without a node around."""
+
+    def foresee(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> None:
+        """Look at nothing."""
+
+    def sifted(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> Collection[str]:
+        """Name them all."""
+        del topic, server
+        return entries.keys()
+
+    def holds(self, topic: Topic, server: str, name: str = "") -> bool:
+        """Hold nothing."""
+        del topic, server, name
+        return False
+
+
+BELIEVING: Final = _Believing()
+
+
 class Lists:
     """What one server listed last. `news` hears when that is not what it was before.
 

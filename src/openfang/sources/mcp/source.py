@@ -27,18 +27,19 @@ from openfang.sources.mcp.calls import Calls
 from openfang.sources.mcp.errand import MESSAGE
 from openfang.sources.mcp.health import in_short
 from openfang.sources.mcp.keeper import Connect, Keeper
-from openfang.sources.mcp.lists import Entry, Judge, Lists
+from openfang.sources.mcp.lending import Lending
+from openfang.sources.mcp.lists import BELIEVING, Entry, Judge, Lists
 from openfang.sources.mcp.operations import operations_of
 from openfang.sources.mcp.pace import Pace
 from openfang.sources.mcp.questions import Unanswered
 from openfang.sources.mcp.relay import Relay
 from openfang.sources.mcp.stdio import StdioTransport
-from openfang.sources.mcp.transport import Lost
+from openfang.sources.mcp.transport import Lost, Unmade
 from openfang.sources.mcp.turns import Turns
 from openfang.sources.mcp.watches import Watches
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from openfang.core.calls import Admitted, Call
     from openfang.core.news import News
@@ -65,26 +66,6 @@ def unheard(one: object) -> None:
 def _none_held(tool: str) -> bool:
     del tool
     return False
-
-
-class _Believing:
-    """Passes everything on: for who speaks to a server without a node around."""
-
-    def foresee(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> None:
-        """Look at nothing."""
-
-    def sifted(self, topic: Topic, server: str, entries: Mapping[str, Entry]) -> Collection[str]:
-        """Name them all."""
-        del topic, server
-        return entries.keys()
-
-    def holds(self, topic: Topic, server: str, name: str = "") -> bool:
-        """Hold nothing."""
-        del topic, server, name
-        return False
-
-
-BELIEVING: Final = _Believing()
 
 
 def _as_it_is(offered: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +95,7 @@ class Surroundings:
     client_known: Callable[[str], None] = unheard
     news: Callable[[News], None] = unheard
     foresee: Callable[[Sequence[Tool]], None] = unheard
-    judge: Judge = field(default_factory=_Believing)
+    judge: Judge = BELIEVING
     held: Callable[[str], bool] = _none_held
     pace: Pace = field(default_factory=Pace)
     hops: Hops = field(default_factory=Alone)
@@ -147,6 +128,16 @@ class McpSource(Keeper):
             said=self._said,
         )
         self._calls = Calls(spec, relay, self._turns, self._watches, around.hops)
+        self.lending = self._lent() if spec.singleton else None
+
+    def _lent(self) -> Lending:
+        return Lending(
+            ready=self._ready,
+            enter=self._count_in,
+            leave=self._count_out,
+            turns=self._turns,
+            watches=self._watches,
+        )
 
     @property
     def fault(self) -> str:
@@ -221,7 +212,7 @@ class McpSource(Keeper):
         self._around.check(admitted)
         self._count_in()
         try:
-            return await self._calls.make(admitted, partial(self._ready_for, admitted))
+            return await self._made(admitted)
         except BadAnswer as wrong:
             raise SourceFailed(
                 f"{self.spec.who} answered wrongly: {in_short(wrong.message)}",
@@ -233,9 +224,33 @@ class McpSource(Keeper):
         except RpcError as error:
             return fault_result(self.name, error)
         except Lost as lost:
-            raise self._unreachable(str(lost)) from lost
+            raise self._without_answer(lost) from lost
         finally:
             self._count_out()
+
+    async def _made(self, admitted: Admitted) -> Result:
+        """Make it; once more where the server has moved, and the first time did no harm."""
+        ready = partial(self._ready_for, admitted)
+        if not self.spec.singleton:
+            return await self._calls.make(admitted, ready)
+        try:
+            return await self._calls.make(admitted, ready)
+        except Unmade:
+            pass
+        except Lost:
+            if not (admitted.tool.idempotent or admitted.tool.only_reads):
+                raise
+        return await self._calls.make(admitted, ready)
+
+    def _without_answer(self, lost: Lost) -> SourceFailed:
+        """Say what is known of a call whose answer will not come."""
+        if isinstance(lost, Unmade) or not self.spec.singleton:
+            return self._unreachable(str(lost))
+        return SourceFailed(
+            f"{self.spec.who} was lost in the middle of the call, which may have been made: "
+            f"{in_short(str(lost))}",
+            way_out="look whether it was made before you make it again",
+        )
 
     async def _ready_for(self, admitted: Admitted) -> Connection:
         """The connection, if what was admitted is still what a person would be shown."""
@@ -281,6 +296,8 @@ class McpSource(Keeper):
 
     def told(self, method: str, params: Mapping[str, Any]) -> None:
         """Hear what belongs to no call, or does not say to which."""
+        if self.lending is not None:
+            self.lending.told(method, params)
         match method:
             case "notifications/tools/list_changed":
                 self.refresh()
@@ -359,6 +376,8 @@ class McpSource(Keeper):
         self._instructions = self._around.clean(words)["instructions"]
         self.sift()
         self._watches.arrive(connection)
+        if self.lending is not None:
+            self.lending.arrived()
         self._around.back(self)
 
     def sift(self) -> None:

@@ -102,7 +102,8 @@ Weigh: TypeAlias = "Callable[[ForeignTool, Rules], Declared]"
 class ServerSpec:
     """How to reach a server, and what the operator says of it. Two that are equal are the same.
 
-    One that an extension brings is of that `kind`: its tools are those of the manifest alone.
+    One that an extension brings is of that `kind`: its tools are those of the manifest alone. A
+    `singleton` runs once, on whichever node of a cluster.
     """
 
     name: str
@@ -117,6 +118,7 @@ class ServerSpec:
     lazy: bool = False
     at_once: int = 10
     roots: bool = False
+    singleton: bool = False
     weigh: Weigh | None = field(default=None, compare=False, repr=False)
 
     @property

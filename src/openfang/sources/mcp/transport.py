@@ -3,6 +3,7 @@
 Lost                  no answer will come; the reason is a sentence
 ├── NotSpoken         it answered, but not in this transport's way: another may fit
 ├── AuthNeeded        it wants credentials, or better ones
+├── Unmade            nobody was asked: to ask again does no harm
 └── ProbeFatal        it ended because it was asked for `server/discover`
 """
 
@@ -43,6 +44,10 @@ class NotSpoken(Lost):
 
 class ProbeFatal(Lost):
     """The server ended when it was asked which revisions it speaks: ask it `initialize` first."""
+
+
+class Unmade(Lost):
+    """Nothing was sent, or it was refused before anything came of it."""
 
 
 class AuthNeeded(Lost):
@@ -121,6 +126,14 @@ class Transport(Protocol):
 
     def speak(self, version: str) -> None:
         """Take note of the revision agreed on; empty before there is one."""
+        ...
+
+    def lose(self, reason: str) -> None:
+        """Give it up: nothing more is asked, and nothing more is waited for."""
+        ...
+
+    def fence(self, check: Callable[[], None]) -> None:
+        """Make no request any more for which this raises."""
         ...
 
 

@@ -10,17 +10,39 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
-from openfang.sources.mcp.errand import ClientErrand, PlainErrand
 from openfang.sources.mcp.questions import Unanswered
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
+    from contextlib import AbstractContextManager
 
-_Place: TypeAlias = tuple[PlainErrand, anyio.Event]
+
+class Party(Protocol):
+    """An errand, as far as turns care. One without a client has no `connection`."""
+
+    @property
+    def connection(self) -> str:
+        """Which of all clients its own is."""
+        ...
+
+    async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer a question of the server's."""
+        ...
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell its client something."""
+        ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let its time stand still, if anybody can."""
+        ...
+
+
+_Place: TypeAlias = tuple[Party, anyio.Event]
 
 _LASTS_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 2.0
@@ -42,7 +64,7 @@ class Turns:
         self._longest = longest
         self._lasts = lasts
         self._until: float | None = None
-        self._present: dict[str, list[PlainErrand]] = {}
+        self._present: dict[str, list[Party]] = {}
         self._asking: list[_Place] = []
         self._waiting: dict[str, list[_Place]] = {}
 
@@ -61,14 +83,14 @@ class Turns:
         """How many clients have calls under way."""
         return sum(map(bool, self._present))
 
-    def only(self) -> ClientErrand | None:
+    def only(self) -> Party | None:
         """Give the newest errand of the only connection, if there is one and nobody else."""
         if self.others or len(self._present) != 1:
             return None
-        (errands,) = self._present.values()
-        return errands[-1] if isinstance(errands[-1], ClientErrand) else None
+        ((connection, errands),) = self._present.items()
+        return errands[-1] if connection else None
 
-    async def enter(self, errand: PlainErrand) -> None:
+    async def enter(self, errand: Party) -> None:
         """Count an errand in, when it is its connection's turn."""
         key = errand.connection
         self._next()
@@ -79,7 +101,7 @@ class Turns:
         else:
             self._present.setdefault(key, []).append(errand)
 
-    def leave(self, errand: PlainErrand) -> None:
+    def leave(self, errand: Party) -> None:
         """Count it out; the last of a connection lets the next in."""
         errands = self._present[errand.connection]
         errands.remove(errand)
@@ -93,7 +115,7 @@ class Turns:
         self._next()
 
     @asynccontextmanager
-    async def aside(self, errand: PlainErrand) -> AsyncGenerator[None]:
+    async def aside(self, errand: Party) -> AsyncGenerator[None]:
         """Let others have their turn while the client of this one takes its time to answer."""
         place = errand, anyio.Event()
         timer = asyncio.get_running_loop().call_later(self.grace, self._step_aside, place)

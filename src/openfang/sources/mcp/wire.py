@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
-from openfang.host.http import FetchFailed, Request
+from openfang.host.http import FetchFailed, NotReached, Request
 from openfang.protocols.mcp import messages
 from openfang.protocols.mcp.messages import MAX_MESSAGE, Failure
 from openfang.protocols.mcp.sse import EventReader, EventTooLarge
 from openfang.safety.urls import AddressRefused, Target, parse_target
-from openfang.sources.mcp.transport import AuthNeeded, Lost, NotSpoken
+from openfang.sources.mcp.transport import AuthNeeded, Lost, NotSpoken, Unmade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,6 +75,8 @@ class Wire:
     def _raise_lost(self, error: BaseException) -> None:
         """Say of what went wrong with an exchange that it is lost, and keep the query to us."""
         match error:
+            case NotReached():
+                raise Unmade(self._without_query(str(error))) from error
             case FetchFailed():
                 raise Lost(self._without_query(str(error))) from error
             case AddressRefused():
