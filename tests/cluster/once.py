@@ -80,8 +80,8 @@ def called(name: str, arguments: dict[str, Any], token: object) -> str:
 
 
 def work(message: dict[str, Any]) -> None:
-    params = message.get("params") or {}
-    meta = params.get("_meta") or {}
+    params: dict[str, Any] = message.get("params") or {}
+    meta: dict[str, Any] = params.get("_meta") or {}
     text = called(params["name"], params.get("arguments") or {}, meta.get("progressToken"))
     say({"id": message["id"], "result": {"content": [{"type": "text", "text": text}]}})
 

@@ -105,7 +105,7 @@ class Client:
         self.heard = list[dict[str, Any]]()
         self._http = node.client
         self._http.headers["Accept"] = "application/json, text/event-stream"
-        hello = {
+        hello: dict[str, Any] = {
             "protocolVersion": "2025-11-25",
             "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "test", "version": "1"},
