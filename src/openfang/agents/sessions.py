@@ -156,10 +156,10 @@ class StoredSessions:
         What had answered already, or has been overtaken, or took one process after the other along
         is ended instead.
         """
-        runs = await AgentRunStore(self.database).under_way()
+        runs = await AgentRunStore(self.database).left()
         processes = {run.process for run in runs} - {self.process.id}
         dead = await self.process.roll.gone(processes)
-        found = [await self._taken(run) for run in runs if run.process in dead]
+        found = [await self.take(run) for run in runs if run.process in dead]
         return [one for one in found if one is not None]
 
     async def reopen(self, interrupted: Interrupted, *, most: int) -> Conversation:
@@ -230,7 +230,8 @@ class StoredSessions:
         process = self.process
         return () if process.known else (process.begin(self.writer.head.seq + 1),)
 
-    async def _taken(self, run: RunUnderWay) -> Interrupted | None:
+    async def take(self, run: RunUnderWay) -> Interrupted | None:
+        """Take a run over; nothing if it is over, or somebody else was faster."""
         turns = await self._store.turns_of(run.session, run.id)
         session = await self._store.get(run.session)
         if session is None or not turns:

@@ -107,7 +107,7 @@ class AgentSpec:
     """What is known of an agent. Two that are equal are the same.
 
     One that was started by somebody has a `parent`, and a `life` that tells it from all others that
-    ever had its name.
+    ever had its name. `runs` is how many tasks of it all nodes work on at once, if it says.
     """
 
     name: str
@@ -131,6 +131,7 @@ class AgentSpec:
     shares_memory: bool = False
     takes: Takes = TAKES_ALL
     acts: Acts = ONLY_ASKED
+    runs: int | None = None
 
     @property
     def place(self) -> str:

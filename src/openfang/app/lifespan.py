@@ -16,6 +16,7 @@ from openfang.app.a2a.peers import Peers
 from openfang.app.agents.later import Later
 from openfang.app.anchor import Anchors
 from openfang.app.build import build
+from openfang.app.cluster.durable.later import LaterQueues
 from openfang.app.endings import end_interrupted
 from openfang.app.extensions.house import Extensions
 from openfang.app.installs.house import Installs
@@ -68,11 +69,12 @@ async def open_app(
         if parts.members is not None:
             parts.members.on_gone(seal.inherit)
             parts.members.on_back(parts.sinks.heirs.back)
+        parts.queues = LaterQueues(parts)
         anchors = Anchors(parts)
         try:
             running = (parts.sinks.run, parts.servers.run, parts.agents.run, parts.issuer.run)
             watches = (seal.watch, parts.tasks.run, parts.peers.run, parts.approvals.waits.watch)
-            added = (parts.extensions.run, parts.installs.run)
+            added = (parts.extensions.run, parts.installs.run, parts.queues.run)
             beats = (parts.members.run, _fresh(parts).run) if parts.members else ()
             async with beside(anchors.run, *watches, *running, *added, *beats):
                 try:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openfang.app.agents.later import Later
     from openfang.app.auth.callers import Callers
     from openfang.app.auth.issuer import TrustedIssuer
+    from openfang.app.cluster.durable.later import LaterQueues
     from openfang.app.cluster.members import Members
     from openfang.app.cluster.singletons import Singletons
     from openfang.app.confine import Confiner
@@ -109,6 +110,7 @@ class Parts:
     extensions: Extensions | None = None
     installs: Installs | None = None
     once: Singletons | None = None  # only in a daemon, and only where there can be other nodes
+    queues: LaterQueues | None = None
     schedules: Book = field(init=False)
     events: Events = field(init=False)
     paces: Limiter = field(default_factory=Limiter)  # how often each provider of models is asked

@@ -296,6 +296,10 @@ class RunLimits(Section):
     deadline_secs: Seconds | None = Field(
         default=None, description="How long the whole run may take, in seconds."
     )
+    runs_at_once: Count | None = Field(
+        default=None,
+        description="Tasks of the agent at the same time on all nodes, where they are on queues.",
+    )
 
 
 class Safety(Section):

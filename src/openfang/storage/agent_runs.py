@@ -11,6 +11,7 @@ from openfang.core.agents import Ended, Ending
 from openfang.core.labels import Labels
 from openfang.storage.sessions import carry
 from openfang.storage.state import RunStore
+from openfang.storage.tasks import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -50,6 +51,21 @@ class AgentRunStore:
     async def under_way(self) -> list[RunUnderWay]:
         """List all runs without an ending, oldest first."""
         return await self._select("state = 'running' ORDER BY started_at, id", ())
+
+    async def left(self) -> list[RunUnderWay]:
+        """List them but for those whose task is on a queue: whoever takes that goes on with it."""
+        queued = (
+            "SELECT 1 FROM tasks WHERE tasks.id = agent_runs.task AND tasks.final = 0 "
+            "AND tasks.process = ?"
+        )
+        where = f"state = 'running' AND NOT EXISTS ({queued}) ORDER BY started_at, id"
+        return await self._select(where, (QUEUE,))
+
+    async def under_way_for(self, task: str) -> RunUnderWay | None:
+        """Find the one that works on a task."""
+        where = "task = ? AND state = 'running' ORDER BY started_at DESC LIMIT 1"
+        found = await self._select(where, (task,))
+        return found[0] if found else None
 
     async def under_way_in(self, session: str) -> list[RunUnderWay]:
         """List those of one session."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
+QUEUE: Final = "queue"
+"""The process of a task on which whichever node takes it from its queue works."""
 _COLUMNS: Final = (
     "id, agent, caller, context, session, state, version, labels, body, created_at, changed_at"
 )

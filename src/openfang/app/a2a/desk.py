@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.app.a2a.operations import CANCEL, check_own, raised, sees_all, unknown, visible
 from openfang.app.a2a.parcels import pack
+from openfang.app.agents.recipes import recipe_of
 from openfang.app.approvals.answering import Answering
 from openfang.app.calling import Calling
 from openfang.core.calls import FOREVER
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
     from openfang.app.agents.running import Agents
     from openfang.app.parts import Parts
-    from openfang.core.calls import Caller
+    from openfang.core.calls import Call, Caller
     from openfang.core.clients import Client
     from openfang.core.progress import Listener
     from openfang.core.results import Result
     from openfang.core.session import Options
     from openfang.core.tasks import Push, Seen, Sent, TaskFilter, TaskPage, TaskState
     from openfang.core.trace import Chain
+    from openfang.pipeline.tasks.engine import Recipe
     from openfang.storage.state import Statement
     from openfang.storage.tasks import TaskHead
 
@@ -135,6 +137,7 @@ class Desk:
                 context=talk.context,
                 session=talk.session,
                 work=partial(self._work, sent.agent, arguments, options),
+                recipe=partial(self._recipe, sent.agent, arguments, options),
                 statements=(*talk.statements, *parcel.statements, *told),
                 task_id=task_id,
             )
@@ -154,10 +157,19 @@ class Desk:
         progress: Listener,
     ) -> Awaitable[Result]:
         """Make the call that is the work on a task; it waits for a person if one must say yes."""
-        parts, task = self.parts, client.connection
-        wanted = replace(options, client=client, progress=progress, patience=FOREVER, task=task)
-        calling = Calling(parts, self.caller, self.chain, self.edge)
-        return parts.invoke(calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task))
+        wanted = replace(options, client=client, progress=progress)
+        return self.parts.invoke(self._call(agent, arguments, wanted, client.connection))
+
+    def _call(
+        self, agent: str, arguments: Mapping[str, Any], options: Options, task: str = ""
+    ) -> Call:
+        wanted = replace(options, patience=FOREVER, task=task)
+        calling = Calling(self.parts, self.caller, self.chain, self.edge)
+        return calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task)
+
+    def _recipe(self, agent: str, arguments: Mapping[str, Any], options: Options) -> Recipe | None:
+        """Write down how another node makes the call that is the work on a task, if it can."""
+        return recipe_of(self.parts, self._call(agent, arguments, options), agent)
 
     async def _conversation(self, sent: Sent) -> _Talk:
         """Find the context that is meant and the session it is kept in, or make both."""

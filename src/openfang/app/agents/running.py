@@ -333,6 +333,7 @@ class Agents:
                 senders=manifest.communication.receive_from,
                 bytes=manifest.communication.max_message_bytes,
             ),
+            runs=limits.runs_at_once,
             history=manifest.max_history_messages,
             allow_reentry=manifest.allow_reentry,
             shares_memory=manifest.capabilities.memory_shared,

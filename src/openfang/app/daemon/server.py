@@ -89,6 +89,8 @@ def build_server(parts: Parts, stop: anyio.Event, environ: Mapping[str, str]) ->
     servers.want()
     if parts.agents:
         parts.agents.want(resume=True)
+    if parts.queues:
+        parts.queues.want()
     if parts.peers:
         parts.peers.want()
     if parts.installs:

@@ -38,15 +38,18 @@ class Changes:
     committed: Callable[[], None]
 
     async def insert(
-        self, task: Task, body: str, message_id: str, beside: Sequence[Statement]
+        self, task: Task, body: str, message_id: str, beside: Sequence[Statement], process: str = ""
     ) -> None:
-        """Keep a task that has just begun: it was submitted, and is being worked on."""
+        """Keep a task that has just begun: it was submitted, and is being worked on.
+
+        `process` is whose it is, if it is not ours.
+        """
         at, moved = task.changed_at, Moved(state=task.state, said=task.history)
         update = TaskUpdate(task=task, what=moved, at=at, n=task.version)
         told = self.outbox(task, update)
         statements = (
             *self._known(),
-            tasks.insert(task, message_id, self.process.id, body),
+            tasks.insert(task, message_id, process or self.process.id, body),
             tasks.event(task.id, 1, at, TaskState.SUBMITTED),
             tasks.event(task.id, task.version, at, task.state),
             *beside,

@@ -17,13 +17,14 @@ from openfang.core.labels import Labels
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
 from openfang.pipeline.tasks.answering import Answer, left
 from openfang.pipeline.tasks.changes import TASKS, Changes
+from openfang.pipeline.tasks.engine import Inline
 from openfang.pipeline.tasks.ledger import Ledger, alone
 from openfang.pipeline.tasks.outcomes import INTERRUPTED, ended, moved_by
 from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
 from openfang.pipeline.tasks.working import Work, Working
-from openfang.storage.tasks import TaskHead, written
+from openfang.storage.tasks import QUEUE, TaskHead, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from openfang.core.results import Result
     from openfang.core.tasks import Seen, Sent, TaskFilter, TaskMessage, TaskPage
     from openfang.pipeline.tasks.changes import Append, Outbox
+    from openfang.pipeline.tasks.engine import Build, TaskEngine, Written
     from openfang.pipeline.tasks.ledger import Beside
     from openfang.storage.ports import Storage
     from openfang.storage.processes import Process
@@ -53,6 +55,10 @@ def _nothing() -> None:
     """Nobody waits for it."""
 
 
+def _no_recipe() -> None:
+    """Only this process can work on it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class TaskService:
     """All tasks of a node. Each change is one unit: the task, its event, its record, the outbox.
@@ -60,7 +66,8 @@ class TaskService:
     `append` writes units, and `low_water` is the oldest record whose call may still be open.
     `outbox` says what goes into the unit of a change for whoever is to be told of it; `committed`
     is called when that is written. Tasks that are worked on here may be ended by another process:
-    `look_seconds` is how often that is looked for.
+    `look_seconds` is how often that is looked for. `engine` is who hands tasks to those who work on
+    them.
     """
 
     store: TaskStore
@@ -72,6 +79,7 @@ class TaskService:
     outbox: Outbox = _to_nobody
     committed: Callable[[], None] = _nothing
     look_seconds: float = 1.0
+    engine: TaskEngine = field(default_factory=Inline)
     _rooms: Rooms = field(init=False, default_factory=Rooms)
     _space: Space = field(init=False)
     _changes: Changes = field(init=False)
@@ -164,12 +172,14 @@ class TaskService:
         context: str,
         session: str,
         work: Work,
+        recipe: Written = _no_recipe,
         statements: Sequence[Statement] = (),
         task_id: str = "",
     ) -> Task:
         """Keep a task with the statements that belong to it, and begin the work on it.
 
-        A message that has begun one is not taken again: that task is the answer.
+        A message that has begun one is not taken again: that task is the answer. By its `recipe`
+        another node can build the work.
         """
         self._working.check()
         now = self.now()
@@ -186,19 +196,22 @@ class TaskService:
             created_at=now,
             changed_at=now,
         )
-        return await self._working.to_its_end(
-            partial(self._begun, task, sent.message.id, statements, work)
-        )
+        queued = await self.engine.queued(task, recipe)
+        begin = partial(self._begun, task, sent.message.id, (*statements, *queued))
+        return await self._working.to_its_end(partial(begin, None if queued else work))
 
     async def _begun(
-        self, task: Task, message_id: str, statements: Sequence[Statement], work: Work
+        self, task: Task, message_id: str, statements: Sequence[Statement], work: Work | None
     ) -> Task:
-        body = written(task)
+        """Keep it. Without work, it is for whoever takes it from its queue."""
+        body, process = written(task), "" if work else QUEUE
         place = await self._space.take(task.caller, len(body), self.bounds())
         with self._rooms.of(task.id) as room:
-            room.scope = anyio.CancelScope()  # it can be ended as soon as it is written
+            if work is not None:
+                room.scope = anyio.CancelScope()  # it can be ended as soon as it is written
             try:
-                await self._changes.insert(task, body, message_id, (*place.statements, *statements))
+                beside = (*place.statements, *statements)
+                await self._changes.insert(task, body, message_id, beside, process)
             except Conflict:
                 self._space.forget(place)
                 known = await self.known(task.caller, task.agent, message_id)
@@ -209,8 +222,17 @@ class TaskService:
                 self._space.forget(place)
                 raise
             self._space.written(place)
-            self._working.start(task, work)
+            if work is not None:
+                self._working.start(task, work)
         return task
+
+    async def work(self, task_id: str, build: Build) -> None:
+        """Work on a task that was taken from its queue, until it has ended."""
+        task = await self.store.get(task_id)
+        if task is None or task.state.final:
+            return
+        work = await build(task)
+        await self._working.work(await self.store.get(task_id) or task, work)
 
     async def known(self, caller: str, agent: str, message_id: str) -> Task | None:
         """Find the task that a message of this caller to this agent has begun."""
@@ -310,7 +332,7 @@ class TaskService:
         `elsewhere` is whether another node was faster, and goes on with one.
         """
         unfinished = await self.store.unfinished()
-        others = {process for _, process in unfinished} - {self.process.id}
+        others = {process for _, process in unfinished} - {self.process.id, QUEUE}
         dead = await self.process.roll.gone(others)
         for task_id, process in unfinished:
             if process in dead and task_id in resumable:
@@ -327,6 +349,10 @@ class TaskService:
         task = await self._ledger.insist(task_id, working, taken_from=process)
         if task is not None:
             self._working.start(task, work)
+
+    async def give_up(self, task_id: str) -> None:
+        """End a task on which nobody will ever go on."""
+        await self._ledger.insist(task_id, _left(None), taken_from=QUEUE)
 
     async def expire(self, now: int) -> int:
         """Give up those to which nothing has happened for too long; returns when to ask again."""

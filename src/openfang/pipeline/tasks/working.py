@@ -117,10 +117,19 @@ class Working:
         scope = room.scope or anyio.CancelScope()
         if self.group is None or scope.cancel_called:
             return
+        self._enter(room, task, scope)
+        self.group.start_soon(self._to_its_end, room, task, work)
+
+    async def work(self, task: Task, work: Work) -> None:
+        """Work on a task here and now, until it has ended or this is called off."""
+        room = self.ledger.rooms.of(task.id)
+        self._enter(room, task, anyio.CancelScope())
+        await self._to_its_end(room, task, work)
+
+    def _enter(self, room: Room, task: Task, scope: anyio.CancelScope) -> None:
         room.enter()
         room.task, room.scope = task, scope
         room.speech = Speech(partial(self._spoken, room))
-        self.group.start_soon(self._to_its_end, room, task, work)
 
     def _spoken(self, room: Room, spoken: Spoken) -> None:
         if room.task is not None and not room.task.state.final:

@@ -1,0 +1,1 @@
+"""Works on tasks that outlive the node that began them: workflows of DBOS, on its queues."""

@@ -1,0 +1,231 @@
+"""Tasks on queues: kept in one unit with their workflow, worked on by whichever node takes them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import anyio
+from anyio import to_thread
+
+from openfang.app.agents.rebuilding import Rebuilding
+from openfang.app.cluster.durable.queues import put, queue_of
+from openfang.app.cluster.durable.upkeep import Upkeep
+from openfang.core.errors import HomeError, Rejected
+from openfang.storage.postgres.address import address
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from anyio.abc import TaskGroup
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from openfang.app.agents.running import Agents
+    from openfang.app.cluster.durable.flows import Flows
+    from openfang.app.cluster.durable.queues import Queue
+    from openfang.app.cluster.durable.standing import Standing
+    from openfang.app.parts import Parts
+    from openfang.core.tasks import Task
+    from openfang.pipeline.tasks.engine import Recipe, Written
+    from openfang.storage.tasks import Statement
+
+    Taken: TypeAlias = tuple[str, Recipe, Future[None]]
+
+_BEGIN_SECONDS: Final = 10.0
+_END_SECONDS: Final = 20.0
+_AGAIN_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.1
+_log = logging.getLogger("openfang.durable")
+
+
+@dataclass(slots=True, kw_only=True)
+class Durable:
+    """Keeps tasks on the queues of DBOS, and works on those that this node takes from them.
+
+    `standing` says whether it may take any: a node that drains or is cut off takes none.
+    """
+
+    parts: Parts
+    standing: Standing
+    _flows: Flows | None = field(init=False, default=None)
+    _door: MemoryObjectSendStream[Taken] = field(init=False)
+    _count: int = field(init=False, default=0)
+    _known: set[Queue] = field(init=False, default_factory=set["Queue"])
+    _taking: anyio.Event = field(init=False, default_factory=anyio.Event)
+    _turn: anyio.Event = field(init=False, default_factory=anyio.Event)
+    _making: anyio.Lock = field(init=False, default_factory=anyio.Lock)
+    _loop: asyncio.AbstractEventLoop = field(init=False)
+
+    async def queued(self, task: Task, recipe: Written) -> Sequence[Statement]:
+        """Give what puts a task on its queue, unless only this process can work on it."""
+        written = recipe()
+        if written is None:
+            return ()
+        queue = queue_of(task.agent, await self._bound(task.agent), self.parts.config.cluster)
+        if queue not in self._known:
+            await self._register(queue)
+        return (put(queue, task, written),)
+
+    async def _bound(self, agent: str) -> int | None:
+        source = (await self._agents()).running.get(agent)
+        return source.spec.runs if source else None
+
+    async def _register(self, queue: Queue) -> None:
+        with anyio.move_on_after(_BEGIN_SECONDS):
+            await self._taking.wait()
+        async with self._making:
+            if self._flows is None:
+                raise Rejected(
+                    "The node is not taking tasks: it starts, drains or has lost its database.",
+                    status=503,
+                    rule="not_serving",
+                    way_out="send it again in a moment, or to another node",
+                )
+            await to_thread.run_sync(self._flows.register, queue)
+            self._known.add(queue)
+
+    async def _agents(self) -> Agents:
+        assert self.parts.agents is not None  # noqa: S101 - a daemon has them
+        return await self.parts.agents.opened()
+
+    async def run(self) -> None:
+        """Take tasks for as long as this node may, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        self.standing.on_change(self._change)
+        self.standing.on_gone(self._take_over)
+        await (await self._agents()).ready.wait()
+        while True:
+            if not self.standing.may_take:
+                await self._turn.wait()
+                continue
+            try:
+                await self._joined()
+                async with self._launched() as flows:
+                    await self._serve(flows)
+            except Exception:  # noqa: BLE001 - of DBOS, or of the drivers below it
+                _log.exception("The queues of tasks are out of reach; they are tried again")
+                await anyio.sleep(_AGAIN_SECONDS)
+
+    async def _take_over(self, node: str) -> None:
+        """Take over from a dead node; one that takes nothing itself leaves that to the others."""
+        if self._flows is not None:
+            await Upkeep(self.parts, self._flows).take_over(node)
+
+    def _change(self) -> None:
+        turn, self._turn = self._turn, anyio.Event()
+        turn.set()
+
+    async def _joined(self) -> None:
+        """Wait until others know this process: what nobody knows has taken is taken from it."""
+        sql = "SELECT 1 FROM members WHERE node = ? AND process = ? AND left_at IS NULL"
+        while not await self.parts.database.read(sql, self._me):
+            await anyio.sleep(_LOOK_SECONDS)
+
+    @property
+    def _me(self) -> tuple[str, str]:
+        return self.parts.writer.node, self.parts.broker.process.id
+
+    @asynccontextmanager
+    async def _launched(self) -> AsyncGenerator[Flows]:
+        flows = await to_thread.run_sync(self._made)
+        await to_thread.run_sync(flows.launch)
+        try:
+            yield flows
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(_END_SECONDS):
+                end = flows.leave if self.standing.cut else flows.hand_over
+                await to_thread.run_sync(end, abandon_on_cancel=True)
+
+    def _made(self) -> Flows:
+        for name in [name for name in os.environ if name.startswith("DBOS_")]:
+            del os.environ[name]  # they would have it report to others
+        from openfang.app.cluster.durable.flows import Flows  # noqa: PLC0415 - 0.7 s, in a thread
+
+        return Flows(address(self.parts.config.storage.url), "/".join(self._me), self._take)
+
+    async def _serve(self, flows: Flows) -> None:
+        """Work on what is taken, until this node may not take any more."""
+        self._flows = flows
+        try:
+            async with anyio.create_task_group() as works:
+                self._door, taken = anyio.create_memory_object_stream["Taken"](float("inf"))
+                works.start_soon(self._receive, works, taken)
+                await self._open()
+                works.start_soon(Upkeep(self.parts, flows).run)
+                while self.standing.may_take:
+                    await self._turn.wait()
+                await self._finish(flows)
+                works.cancel_scope.cancel()
+        finally:
+            self._flows = None
+            self._known.clear()
+
+    async def _open(self) -> None:
+        """Make the queue known that all share: tasks may be waiting on it for this node."""
+        cluster = self.parts.config.cluster
+        self._taking.set()
+        for agent, source in (await self._agents()).running.items():
+            queue = queue_of(agent, source.spec.runs, cluster)
+            if queue not in self._known:
+                await self._register(queue)
+
+    async def _finish(self, flows: Flows) -> None:
+        """Take nothing more; a node that drains ends what it has begun."""
+        self._taking = anyio.Event()
+        flows.rest()
+        while self._count and not self.standing.cut:
+            await self._turn.wait()
+
+    def _take(self, task_id: str, recipe: Recipe) -> Future[None]:
+        """Begin to work on a task that was taken, from the thread that took it."""
+        done = Future[None]()
+        self._loop.call_soon_threadsafe(self._taken, (task_id, recipe, done))
+        return done
+
+    def _taken(self, taken: Taken) -> None:
+        try:
+            self._door.send_nowait(taken)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            taken[-1].cancel()
+
+    async def _receive(self, works: TaskGroup, taken: MemoryObjectReceiveStream[Taken]) -> None:
+        async with taken:
+            async for one in taken:
+                works.start_soon(self._work, *one)
+
+    async def _work(self, task_id: str, recipe: Recipe, done: Future[None]) -> None:
+        self._count += 1
+        try:
+            await self._worked(task_id, recipe)
+        except Exception as error:  # noqa: BLE001 - one that breaks is one task that fails
+            _log.exception("The work on %s broke", task_id)
+            _tell(done, error)
+        else:
+            _tell(done)
+        finally:
+            done.cancel()  # who is called off leaves it to others
+            self._count -= 1
+            if not self._count:
+                self._change()
+
+    async def _worked(self, task_id: str, recipe: Recipe) -> None:
+        build = partial(Rebuilding(self.parts, await self._agents()).build, recipe)
+        while True:
+            try:
+                return await self.parts.tasks.work(task_id, build)
+            except HomeError as error:  # nothing was done yet
+                _log.warning("The work on %s waits to be begun: %s", task_id, error.message)
+            await anyio.sleep(_AGAIN_SECONDS)
+
+
+def _tell(done: Future[Any], error: Exception | None = None) -> None:
+    """Say how it ended, if anybody still waits for that."""
+    if done.set_running_or_notify_cancel():
+        with suppress(Exception):
+            done.set_result(None) if error is None else done.set_exception(error)

@@ -1,0 +1,159 @@
+"""DBOS in this process: the one module that imports it. All of it blocks: it is for threads.
+
+It has an event loop and threads of its own, and none of ours: a workflow there only waits for what
+is done here. Nothing of it reaches out: it is given neither a Conductor nor a collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import psycopg
+import sqlalchemy
+from dbos import DBOS
+
+from openfang.storage.postgres.address import CONNECT_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from concurrent.futures import Future
+
+    from openfang.app.cluster.durable.queues import Queue
+    from openfang.storage.postgres.address import Address
+
+Take: TypeAlias = "Callable[[str, dict[str, Any]], Future[None]]"
+APPLICATION: Final = "openfang"
+WORKFLOW: Final = "task"
+VERSION: Final = "1"
+"""Of what a workflow is, and not of this program: nodes of any version go on with each other's."""
+_UNUSED: Final = "postgresql://server/database"
+"""DBOS wants an address beside the engine that it is given."""
+_POOL: Final = 3
+_MORE: Final = 5
+_MOST_TRIES: Final = 20
+_SAME_SECONDS: Final = 10.0
+_log = logging.getLogger("openfang.durable")
+_takers: list[Take] = []
+
+
+@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_MOST_TRIES)
+async def _task(task_id: str, recipe: dict[str, Any]) -> None:
+    """Wait until the work on a task is done; who is called off leaves it to others."""
+    if not _takers:
+        raise asyncio.CancelledError
+    await asyncio.wrap_future(_takers[-1](task_id, recipe))
+
+
+@dataclass(slots=True)
+class Flows:
+    """Takes workflows off the queues as `executor`, and hands each to `take`."""
+
+    address: Address
+    executor: str
+    take: Take
+    _engine: Any = field(init=False, default=None)
+    _dbos: Any = field(init=False, default=None)
+
+    def launch(self) -> None:
+        """Make the tables if they are not there, and begin to take."""
+        _speak_by_ours()
+        _takers[:] = [self.take]
+        self._engine = sqlalchemy.create_engine(
+            "postgresql+psycopg://",
+            creator=self._connect,
+            pool_size=_POOL,
+            max_overflow=_MORE,
+            pool_pre_ping=True,
+        )
+        try:
+            self._dbos = DBOS(
+                config={
+                    "name": APPLICATION,
+                    "system_database_url": _UNUSED,
+                    "system_database_engine": self._engine,
+                    "executor_id": self.executor,
+                    "application_version": VERSION,
+                    "enable_otlp": False,
+                    "use_listen_notify": False,
+                    "log_level": "WARNING",
+                }
+            )
+            DBOS.launch()
+        except BaseException:
+            self.leave()
+            raise
+
+    def _connect(self) -> Any:  # noqa: ANN401 - of a driver that SQLAlchemy knows
+        settings = {**self.address.settings, "application_name": "openfang/tasks"}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        return psycopg.connect(
+            self.address.url, connect_timeout=int(CONNECT_SECONDS), options=options
+        )
+
+    def register(self, queue: Queue) -> None:
+        """Make a queue known to all nodes, with its bounds as they are now."""
+        DBOS.register_queue(
+            queue.name,
+            worker_concurrency=queue.on_a_node,
+            global_concurrency=queue.at_once,
+            partition_concurrency=queue.of_a_caller,
+            polling_interval_sec=queue.seconds,
+            on_conflict="always_update",
+        )
+
+    def recover(self, executors: Collection[str]) -> int:
+        """Put back on their queues what these had taken: they are gone."""
+        return len(recover(sorted(executors)))
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Forget workflows that have ended."""
+        DBOS.delete_workflows(list(ids))
+
+    def rest(self) -> None:
+        """Take nothing more; what was taken goes on."""
+        for event in self._dbos.background_thread_stop_events:
+            event.set()
+
+    def hand_over(self) -> None:
+        """Give everything back; what was taken and is not done is on its queue again."""
+        self.rest()
+        try:
+            self.recover([self.executor])
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Give everything back; who finds us gone takes over what was taken and is not done."""
+        DBOS.destroy()
+        if self._engine is not None:
+            self._engine.dispose()
+        _takers.clear()
+
+
+def recover(executors: list[str]) -> Sequence[object]:
+    """Make the one call that DBOS keeps to itself, of the version that is pinned."""
+    return DBOS._recover_pending_workflows(executors)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+class _Ours(logging.Handler):
+    """Says what DBOS says as ours; the same again not for a while."""
+
+    _said: str = ""
+    _at: float = float("-inf")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said, now = record.getMessage(), monotonic()
+        if said == self._said and now < self._at + _SAME_SECONDS:
+            return
+        self._said, self._at = said, now
+        _log.log(record.levelno, "%s", said, exc_info=record.exc_info)
+
+
+def _speak_by_ours() -> None:
+    logger = logging.getLogger("dbos")
+    logger.propagate = False
+    logger.handlers[:] = [_Ours()]

@@ -1,0 +1,88 @@
+"""What is done beside the works: tasks of nodes that are gone go back, and what has ended goes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from anyio import to_thread
+
+from openfang.core.errors import HomeError
+from openfang.storage.tasks import QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from openfang.app.cluster.durable.flows import Flows
+    from openfang.app.parts import Parts
+
+_LOOK_SECONDS: Final = 3.0
+_LOOKS_BETWEEN: Final = 10
+_KEPT_MS: Final = 3_600_000
+_AT_ONCE: Final = 1000
+_log = logging.getLogger("openfang.durable")
+_TAKEN: Final = (
+    "SELECT DISTINCT executor_id FROM dbos.workflow_status AS flow "
+    "WHERE status = 'PENDING' AND executor_id IS NOT NULL"
+)
+# Who has died is told by its beats, and whoever saw to it has written that it left.
+_LEFT: Final = (
+    f"{_TAKEN} AND NOT EXISTS (SELECT 1 FROM members WHERE left_at IS NULL "
+    "AND members.node || '/' || members.process = flow.executor_id)"
+)
+_STRANDED: Final = (
+    "SELECT tasks.id FROM tasks LEFT JOIN dbos.workflow_status AS flow "
+    "ON flow.workflow_uuid = tasks.id WHERE tasks.final = 0 AND tasks.process = ? "
+    "AND (flow.status IS NULL OR flow.status NOT IN ('ENQUEUED', 'PENDING', 'DELAYED'))"
+)
+_OVER: Final = (
+    "SELECT workflow_uuid FROM dbos.workflow_status WHERE completed_at < ? "
+    "ORDER BY completed_at LIMIT ?"
+)
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Looks now and then, and hears of nodes that are dead."""
+
+    parts: Parts
+    flows: Flows
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        for look in count():
+            try:
+                await self._take_back({name for (name,) in await self._read(_LEFT)})
+                if look % _LOOKS_BETWEEN == 0:
+                    await self.tidy()
+            except HomeError as error:
+                _log.warning("The queues of tasks cannot be looked at: %s", error.message)
+            await anyio.sleep(_LOOK_SECONDS)
+
+    async def take_over(self, node: str) -> None:
+        """Put what a dead node had taken back on its queues, for those that live."""
+        taken = {name for (name,) in await self._read(_TAKEN)}
+        await self._take_back({name for name in taken if name.rpartition("/")[0] == node})
+
+    async def _take_back(self, gone: Collection[str]) -> None:
+        """Twice is as good as once: what somebody has taken since is not theirs any more."""
+        if gone:
+            count = await to_thread.run_sync(self.flows.recover, gone)
+            _log.warning("%d tasks of %s are taken over", count, ", ".join(sorted(gone)))
+
+    async def tidy(self) -> None:
+        """End tasks whose workflow is over without them, and forget workflows that are long over.
+
+        A task ends before its workflow does: one that has not is one that nobody goes on with.
+        """
+        for (task,) in await self._read(_STRANDED, QUEUE):
+            await self.parts.tasks.give_up(task)
+        before = self.parts.clock.time_ns() // 1_000_000 - _KEPT_MS
+        while over := [name for (name,) in await self._read(_OVER, before, _AT_ONCE)]:
+            await to_thread.run_sync(self.flows.forget, over)
+
+    async def _read(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return await self.parts.database.read(sql, parameters)

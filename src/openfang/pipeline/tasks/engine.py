@@ -1,0 +1,40 @@
+"""Who works on a task: the process that began it, or whichever node takes it from a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openfang.core.tasks import Task
+    from openfang.pipeline.tasks.working import Work
+    from openfang.storage.tasks import Statement
+
+Recipe: TypeAlias = Mapping[str, Any]
+"""All that any node needs to build the work on a task; it is kept as JSON."""
+Written: TypeAlias = Callable[[], Recipe | None]
+"""Writes the recipe of a task, where it has one: what only this process can do has none."""
+Build: TypeAlias = "Callable[[Task], Awaitable[Work]]"
+
+
+class TaskEngine(Protocol):
+    """Hands tasks to whoever works on them.
+
+    Answers and ends need no word to it: they are changes of the task, which whoever works on it
+    hears of wherever they are made.
+    """
+
+    async def queued(self, task: Task, recipe: Written) -> Sequence[Statement]:
+        """Give what puts a task on a queue, for the unit that keeps it; none if it stays here."""
+        ...
+
+
+class Inline:
+    """Whoever begins a task works on it."""
+
+    async def queued(self, task: Task, recipe: Written) -> Sequence[Statement]:
+        """Leave it to this process."""
+        del task, recipe
+        return ()
