@@ -11,13 +11,25 @@ import pytest
 from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 from tests.forked import forking
-from tests.postgres import empty_postgres, postgres, postgres_of_module, postgres_server
+from tests.postgres import (
+    empty_postgres,
+    empty_postgres_of_module,
+    postgres,
+    postgres_of_module,
+    postgres_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-__all__ = ("empty_postgres", "postgres", "postgres_of_module", "postgres_server")
+__all__ = (
+    "empty_postgres",
+    "empty_postgres_of_module",
+    "postgres",
+    "postgres_of_module",
+    "postgres_server",
+)
 
 # Who starts the tests in the background, or by nohup, ignores these; and so would all that is
 # started here, where it is told to end by them.

@@ -78,6 +78,12 @@ def empty_postgres(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def empty_postgres_of_module(postgres_server: str) -> Iterator[str]:
+    """The address of a database with nothing in it, for the tests of a module."""
+    yield from _database(postgres_server, "template0")
+
+
+@pytest.fixture(scope="module")
 def postgres_of_module(postgres_server: str) -> Iterator[str]:
     """The address of a database that the tests of a module share, each of which clears it."""
     yield from _database(postgres_server, _TEMPLATE)

@@ -2,28 +2,132 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cluster.kitchen import Kitchen, each, kitchen
-from tests.faults.dialects import state_of
+from tests.cluster.stove import SECONDS, each, kitchen
+from tests.faults.dialects import RPC1, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.cli.conftest import Cli
+    from tests.cluster.stove import Kitchen
 
-pytestmark = pytest.mark.requirement("C13.3")
+pytestmark = [pytest.mark.requirement("C13.3"), pytest.mark.timeout(240)]
+NODES = "abc"
+TAKEOVER = 15.0
+UNDER_WAY = "SELECT count(*) FROM dbos.workflow_status WHERE status = '{}' AND queue_name = '{}'"
 
 
-def test_any_node_works_on_a_task_and_every_node_tells_its_end(
-    make_home: Callable[[], Cli], empty_postgres: str
+@pytest.fixture(scope="module")
+def kettle(make_home: Callable[[], Cli], empty_postgres_of_module: str) -> Iterator[Kitchen]:
+    """Three nodes with a kettle, for the tests of this module."""
+    with kitchen(make_home, empty_postgres_of_module, NODES) as made:
+        yield made
+
+
+def others(*names: str) -> str:
+    return "".join(name for name in NODES if name not in names)
+
+
+def answer(task: dict[str, Any]) -> str:
+    return task["artifacts"][0]["parts"][0]["text"]
+
+
+def wait_for(look: Callable[[], bool]) -> None:
+    ends = time.monotonic() + SECONDS
+    while not look():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def test_any_node_works_on_a_task_and_every_node_tells_its_end(kettle: Kitchen) -> None:
+    tasks = [kettle.send(node, "clock") for node in islice(each(NODES), 9)]
+    for node in NODES:
+        found = [kettle.until(node, task, agent="clock") for task in tasks]
+        assert {state_of(one) for one in found} == {"completed"}, found
+    named = ", ".join(f"'{task}'" for task in tasks)
+    sql = f"SELECT status, count(*) FROM dbos.workflow_status WHERE workflow_uuid IN ({named}) GROUP BY 1"
+    wait_for(lambda: kettle.read(sql) == [("SUCCESS", len(tasks))])
+
+
+def test_a_task_is_cancelled_at_any_node(kettle: Kitchen) -> None:
+    task = kettle.send("a", "cook")
+    worker = kettle.where(task)
+    kettle.until(worker, task, "input-required", agent="cook")
+    kettle.cancel(others(worker)[0], task, "cook")
+    assert state_of(kettle.get(worker, task, "cook")) == "canceled"
+    sql = f"SELECT status FROM dbos.workflow_status WHERE workflow_uuid = '{task}'"
+    wait_for(lambda: kettle.read(sql) == [("SUCCESS",)])
+
+
+def test_no_more_tasks_of_an_agent_than_its_manifest_says_are_worked_on_by_all_nodes(
+    kettle: Kitchen,
 ) -> None:
-    with kitchen(make_home, empty_postgres, "ab") as kettle:
-        tasks = [kettle.send(node, "clock") for node, _ in zip(each("ab"), range(8), strict=False)]
-        for node in "ab":
-            found = [kettle.until(node, task, agent="clock") for task in tasks]
-            assert {state_of(one) for one in found} == {"completed"}, found
-        flows = kettle.read("SELECT workflow_uuid, status, executor_id FROM dbos.workflow_status")
-    assert {one[0] for one in flows} == set(tasks)
-    assert {one[1] for one in flows} == {"SUCCESS"}, flows
+    tasks = [kettle.send(node, "narrow") for node in islice(each(NODES), 6)]
+    under_way, waiting = (
+        UNDER_WAY.format(one, "openfang/narrow") for one in ("PENDING", "ENQUEUED")
+    )
+    wait_for(lambda: kettle.read(under_way) == [(2,)])
+    assert kettle.read(waiting) == [(4,)]
+    for task in tasks:
+        kettle.cancel("b", task, "narrow")
+        assert kettle.read(under_way)[0][0] <= 2
+
+
+def test_a_schedule_begins_one_run_for_a_due_moment_whichever_nodes_look_at_it(
+    kettle: Kitchen,
+) -> None:
+    made = kettle.cluster["a"].call(
+        "schedule_create", agent="clock", schedule="in 2 hours", description="what time is it?"
+    )
+    assert "schedule_" in str(made), made
+    kettle.read("UPDATE timers SET due = 1 WHERE kind = 'schedule' RETURNING id")
+    kettle.read("SELECT pg_notify('openfang', 'timers ')")  # all nodes look at once
+    ran = (
+        "SELECT tasks.state, flow.status FROM tasks JOIN dbos.workflow_status AS flow "
+        "ON flow.workflow_uuid = tasks.id WHERE tasks.message LIKE 'schedule%'"
+    )
+    wait_for(lambda: kettle.read(ran) == [("completed", "SUCCESS")])
+    assert kettle.read("SELECT runs FROM schedules") == [(1,)]
+
+
+def test_what_a_killed_node_worked_on_is_ended_by_another_and_no_effect_is_repeated(
+    kettle: Kitchen,
+) -> None:
+    before = kettle.heard
+    task = kettle.send("a")
+    worker = kettle.where(task)
+    watcher, third = others(worker)
+    with ThreadPoolExecutor(1) as one:
+        with kettle.watched():
+            told = one.submit(streamed, kettle, watcher, task)
+            wait_for(lambda: kettle.heard == before + 1)
+            kettle.cluster.kill(worker)
+            killed = time.monotonic()
+        found = kettle.until(third, task)
+        took = time.monotonic() - killed
+        states = told.result(SECONDS)
+    assert state_of(found) == "completed", found
+    assert "was interrupted" in answer(found)
+    assert kettle.heard == before + 1
+    assert states[-1] == "completed", states
+    assert took < TAKEOVER, took
+    kettle.back(worker)
+
+
+def streamed(kettle: Kitchen, node: str, task: str) -> list[str]:
+    """Hear of a task on a node until its stream ends; returns the states that were told."""
+    asked = RPC1.of_task["subscribe"]("watcher", task)
+    with closing(kettle.cluster[node].client) as client:
+        arguments = {"json": asked.body, "headers": asked.headers}
+        with client.stream(asked.method, asked.path, **arguments) as told:
+            lines = [json.loads(one[6:]) for one in told.iter_lines() if one.startswith("data: ")]
+    told_of = [line["result"].get("task", line["result"].get("statusUpdate")) for line in lines]
+    return [state_of(one) for one in told_of if one]
