@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from subprocess import DEVNULL, PIPE, Popen
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 from tests.cli.conftest import Cli
@@ -32,6 +34,15 @@ url = {url}
 [cluster]
 node = {node}
 """
+_AHEAD = """
+import sys, time
+right = time.time_ns
+time.time_ns = lambda: right() + {ns}
+time.time = lambda: time.time_ns() / 1e9
+sys.argv = ["openfang", "start", "--listen", "127.0.0.1:0"]
+from openfang.__main__ import main
+main()
+"""
 _SHARED = ("master.key", "key", "agents", "config.toml")
 
 
@@ -42,12 +53,12 @@ class Node:
     name: str
     cli: Cli
     address: str = ""
-    process: Piped | None = None
+    process: Piped | Popen[bytes] | None = None
     _held: ExitStack = field(default_factory=ExitStack)
 
-    def start(self) -> None:
-        """Have it serve."""
-        daemon = self._held.enter_context(here(self.cli))
+    def start(self, ahead: float = 0.0) -> None:
+        """Have it serve; `ahead` is by how many seconds its clock is wrong."""
+        daemon = self._held.enter_context(off(self.cli, ahead) if ahead else here(self.cli))
         self.process, self.address = daemon.process, daemon.url
 
     def kill(self) -> None:
@@ -76,6 +87,29 @@ class Node:
         with self.client as client:
             answer = client.post(f"/api/tools/{tool}/call", json={"arguments": arguments})
             return answer.json()
+
+
+@contextmanager
+def off(cli: Cli, ahead: float) -> Generator[Off]:
+    """Run a daemon whose clock is wrong from its first moment on."""
+    script = _AHEAD.format(ns=int(ahead * 1e9))
+    environment = cli.environment()
+    with Popen(
+        (sys.executable, "-c", script), stdout=PIPE, stderr=DEVNULL, env=environment
+    ) as made:
+        assert made.stdout
+        try:
+            said = next(line for line in made.stdout if b"address" in line)
+            yield Off(made, said.decode().split()[-1])
+        finally:
+            made.kill()
+
+
+class Off(NamedTuple):
+    """A daemon, and where it serves."""
+
+    process: Popen[bytes]
+    url: str
 
 
 @dataclass(slots=True)
