@@ -87,6 +87,8 @@ TYPED = {
     "memory search": "the-owner-alone",
     "memory show": "secret",
     "memory forget": "secret",
+    "nodes drain": "a",
+    "nodes resume": "a",
     "schedules show": "{schedule}",
     "schedules create": "assistant daily hello",
     "schedules delete": "{schedule}",
