@@ -10,6 +10,7 @@ from anyio import to_thread
 from tests.app.a2a.test_peers import entry
 from tests.cluster.house import homes
 from tests.cluster.opened import opened
+from tests.pipeline.tasks.scene import Held, says
 from tests.sources.a2a.web_peers import SeedPeer, serving
 from tests.sources.test_skills import DATA
 
@@ -18,6 +19,7 @@ from openfang.app.installs.door import Door
 from openfang.core.errors import NotFound, Parked
 from openfang.core.ids import Kind
 from openfang.core.keys import Way
+from openfang.core.tasks import Push, Sent
 from openfang.core.tools import Risk
 from openfang.host.parcels import pack
 from openfang.policy import waits
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Cli
     from tests.cluster.house import Node
 
+    from openfang.app.a2a.peers import Peers
+    from openfang.app.installs.house import Installs
     from openfang.testing.app import OpenApp
 
 pytestmark = pytest.mark.requirement("C13.3")
@@ -148,12 +152,12 @@ async def test_an_install_is_at_those_nodes_that_have_its_files_and_removed_at_a
     a, b = two
     parcel = await to_thread.run_sync(pack, DATA / "release-notes")
     for app in two:
-        await app.parts.installs.settled()
+        await _installs(app).settled()
     doors = [Door(app.parts, app.caller) for app in two]
     review = await doors[0].install("skill", parcel, "here")
     await doors[0].enable(review.id, review.digest)
     tool = "ext:release-notes:read"
-    await until(lambda: "not on this node" in b.parts.installs.held.get(review.id, ""))
+    await until(lambda: "not on this node" in _installs(b).held.get(review.id, ""))
     assert a.parts.registry.find(tool)
     assert b.parts.registry.find(tool) is None
     assert (await doors[1].found(review.id)).enabled
@@ -187,6 +191,30 @@ async def test_what_one_node_plans_another_one_does(two: list[OpenApp]) -> None:
     assert seen == ["it"]
 
 
+@pytest.mark.requirement("C5.6")
+async def test_who_asked_one_node_to_be_told_of_a_task_is_told_by_whichever_works_on_it(
+    nodes: list[Node],
+) -> None:
+    for node in nodes:
+        await to_thread.run_sync(node.cli.configure, "[a2a.push]\nallow_private = true")
+    async with opened(nodes) as (a, b):
+        held, tasks = Held(), a.parts.tasks
+        sent = Sent(agent="echo", message=says("go"))
+        task = await tasks.begin(sent, caller="key:me", context="", session="s", work=held)
+        for name in ("kept", "deleted"):
+            await b.parts.pushes.set(Push(id=name, task=task.id, url="http://127.0.0.1:9/"))
+        await a.parts.pushes.set(Push(id="own", task=task.id, url="http://127.0.0.1:9/"))
+        await b.parts.pushes.delete(task.id, "deleted")
+        held.go.set()
+        with anyio.fail_after(10):
+            ended = await b.parts.tasks.settled(task.id)
+        waiting = await b.parts.timers.store.soonest("push", 10)
+        assert sorted((one.body["push"], one.body["n"]) for one in waiting) == [
+            ("kept", ended.version),
+            ("own", ended.version),
+        ]
+
+
 class Growing(SeedPeer):
     """A peer that says more of itself from one moment on."""
 
@@ -206,17 +234,25 @@ async def test_how_a_peer_introduced_itself_to_one_node_is_known_at_every_other(
             await to_thread.run_sync(node.cli.configure, entry("echo", url))
         async with opened(nodes) as (a, b):
             for app in (a, b):
-                assert app.parts.peers
-                await app.parts.peers.settled()
+                await _peers(app).settled()
             peer.description = "Speaks softly"
-            await a.parts.peers.again("echo")
+            await _peers(a).again("echo")
             await until(lambda: _card_of(b) == "Speaks softly")
             assert peer.asked.count("GET /.well-known/agent.json") == 3  # b did not ask again
             held = [app.parts.registry.snapshot.held.keys() for app in (a, b)]
             assert held == [{"a2a:echo"}] * 2
 
 
-def _card_of(app: OpenApp) -> str:
+def _installs(app: OpenApp) -> Installs:
+    assert app.parts.installs
+    return app.parts.installs
+
+
+def _peers(app: OpenApp) -> Peers:
     assert app.parts.peers
-    card = app.parts.peers.find("echo").source.card
+    return app.parts.peers
+
+
+def _card_of(app: OpenApp) -> str:
+    card = _peers(app).find("echo").source.card
     return card.description if card else ""

@@ -310,6 +310,7 @@ def _tasks(ground: _Ground, pushes: Pushes, timers: Timers, current: Current) ->
         bounds=lambda: TaskBounds(most=current().a2a.max_tasks),
         outbox=pushes.outbox,
         committed=timers.wake,
+        audience=None if ground.database.dialect == "sqlite" else pushes,
     )
     tasks.listen(ground.database)
     return tasks

@@ -33,6 +33,11 @@ class Unreadable(HomeError):  # noqa: N818 - it reads as what it is
     """Who is told was sealed by another key, or changed."""
 
 
+_TOLD: Final = (
+    "SELECT task, pushes.id, caller, pushes.body FROM pushes JOIN tasks ON tasks.id = task WHERE"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """Somebody who is told of a task: on whose behalf, and at which place."""
@@ -64,11 +69,11 @@ class PushStore:
 
     async def of_unfinished(self) -> list[Told]:
         """Name all of tasks to which something may still happen."""
-        sql = (
-            "SELECT task, pushes.id, caller, pushes.body "
-            "FROM pushes JOIN tasks ON tasks.id = task WHERE final = 0"
-        )
-        return [self._told(*row) for row in await self.database.read(sql)]
+        return [self._told(*row) for row in await self.database.read(f"{_TOLD} final = 0")]
+
+    async def told_of(self, task: str) -> list[Told]:
+        """Name all of one task."""
+        return [self._told(*row) for row in await self.database.read(f"{_TOLD} task = ?", (task,))]
 
     def _told(self, task: str, push: str, caller: str, sealed: bytes) -> Told:
         try:

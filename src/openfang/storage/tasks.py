@@ -20,9 +20,10 @@ from openfang.core.tasks import (
     TaskPage,
     TaskState,
 )
+from openfang.storage.marks import marks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from openfang.core.tasks import TaskFilter
     from openfang.storage.ports import Reader
@@ -189,8 +190,8 @@ def insert(task: Task, message_id: str, process: str, body: str = "") -> Stateme
     `body` is what it holds, if that is written already.
     """
     columns = f"{_COLUMNS}, message, final, process, size"
-    marks, body = ", ".join("?" * 15), body or written(task)
-    return f"INSERT INTO tasks ({columns}) VALUES ({marks})", (  # noqa: S608 - constants and marks
+    values, body = ", ".join("?" * 15), body or written(task)
+    return f"INSERT INTO tasks ({columns}) VALUES ({values})", (  # noqa: S608 - constants and marks
         task.id,
         task.agent,
         task.caller,
@@ -218,11 +219,16 @@ def event(task_id: str, n: int, at: int, state: TaskState) -> Statement:
     return sql, (task_id, n, task_id, n, at, state.value)
 
 
-def move(before: Task, after: Task) -> tuple[Statement, ...]:
-    """Change a task as it was known. If it is another by now, or gone, the unit fails."""
+def move(before: Task, after: Task, told: Collection[str] | None = None) -> tuple[Statement, ...]:
+    """Change a task as it was known. If it is another by now, or gone, the unit fails.
+
+    So it does if others than those who are `told` are to be told of it, where that is not known.
+    """
+    all_told, pushes = ("", ()) if told is None else _only_told(after.id, told)
     sql = (
-        "UPDATE tasks SET state = ?, final = ?, labels = ?, body = ?, size = ?, changed_at = ?, "
-        "version = CASE WHEN version = ? AND final = 0 THEN CAST(? AS BIGINT) END WHERE id = ?"
+        "UPDATE tasks SET state = ?, final = ?, labels = ?, body = ?, size = ?, changed_at = ?, "  # noqa: S608 - constants and marks
+        f"version = CASE WHEN version = ? AND final = 0{all_told} THEN CAST(? AS BIGINT) END "
+        "WHERE id = ?"
     )
     body = written(after)
     parameters = (
@@ -233,10 +239,30 @@ def move(before: Task, after: Task) -> tuple[Statement, ...]:
         len(body),
         after.changed_at,
         before.version,
+        *pushes,
         after.version,
         after.id,
     )
     return (sql, parameters), event(after.id, after.version, after.changed_at, after.state)
+
+
+def _only_told(task_id: str, told: Collection[str]) -> tuple[str, tuple[Any, ...]]:
+    """That these are all who are to be told of a task."""
+    counted = "SELECT COUNT(*) FROM pushes WHERE task = ?"
+    among = f"{counted} AND id IN ({marks(told)})"
+    if not told:
+        return f" AND ({counted}) = 0", (task_id,)
+    count = len(told)
+    return f" AND ({counted}) = ? AND ({among}) = ?", (task_id, count, task_id, *told, count)
+
+
+def unchanged(task: Task) -> Statement:
+    """Change nothing. If the task is another by now, or gone, the unit fails."""
+    sql = (
+        "INSERT INTO task_events (task, n, at, state) SELECT ?, NULL, 0, '' "
+        "WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND version = ?)"
+    )
+    return sql, (task.id, task.id, task.version)
 
 
 def take_over(task_id: str, process: str, by: str) -> Statement:

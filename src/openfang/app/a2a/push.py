@@ -13,9 +13,10 @@ from openfang.app.a2a.notices import notice_body
 from openfang.core.errors import Conflict, NotFound, OpenFangError, Rejected
 from openfang.storage import pushes
 from openfang.storage.pushes import MOST_PUSHES, Told
+from openfang.storage.tasks import unchanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
     from openfang.app.a2a.delivery import Append
     from openfang.app.a2a.targets import Targets
@@ -91,29 +92,42 @@ class Pushes:
         if task.state.final:
             await self._keep(named)
         else:
-            await self._begin(named)
+            await self._begin(named, task)
         return named
 
-    async def _begin(self, push: Push) -> None:
-        """Keep it, and miss nothing that happens to the task meanwhile."""
+    async def _begin(self, push: Push, task: Task) -> None:
+        """Keep it, and miss nothing that happens to the task meanwhile, at whichever node."""
         new, place = push.id not in self._told.get(push.task, {}), self.store.place(push)
         self._remember(push.task, push.id, place)
         try:
-            await self._keep(push)
+            last = await self._kept_before(push, task)
         except OpenFangError:
             if new:
                 self._drop(push.task, push.id)
             raise
-        task = await self.tasks.get(push.task)
-        if task is None or task.state.final:
-            self.forget(push.task)
-        if task and task.state.final and push.id not in self._ended.get(task.id, {}):
+        if last is None:
+            return
+        self.forget(push.task)
+        if last.state.final and push.id not in self._ended.get(last.id, {}):
             # Its end was on its way before.
-            await self.append((), _notices(task, {push.id: place}, task.version, task.changed_at))
+            await self.append((), _notices(last, {push.id: place}, last.version, last.changed_at))
 
-    async def _keep(self, push: Push) -> None:
+    async def _kept_before(self, push: Push, task: Task) -> Task | None:
+        """Keep it before the next change of its task; return that if it was the last one."""
+        while True:
+            try:
+                await self._keep(push, () if task.state.final else (unchanged(task),))
+            except Rejected:
+                now = await self.tasks.get(push.task)
+                if now is None or now.version == task.version:
+                    raise
+                task = now
+            else:
+                return task if task.state.final else None
+
+    async def _keep(self, push: Push, guards: Sequence[Statement] = ()) -> None:
         try:
-            await self.append((), self.store.put(push, self.clock.time_ns()))
+            await self.append((), (*guards, *self.store.put(push, self.clock.time_ns())))
         except Conflict:
             raise _full(push.task) from None
 
@@ -125,6 +139,21 @@ class Pushes:
         """Tell somebody no longer; one that is not there is no error."""
         await self.append((), pushes.delete(task_id, push_id))
         self._drop(task_id, push_id)
+
+    def told_of(self, task_id: str) -> Collection[str]:
+        """Name who is told of a task, as it is known here."""
+        return {**self._ended.get(task_id, {}), **self._told.get(task_id, {})}.keys()
+
+    async def look_at(self, task_id: str) -> bool:
+        """Read again who is told of a task; whether that is another than was known."""
+        before = set(self.told_of(task_id))
+        found = {one.push: one.place for one in await self.store.told_of(task_id)}
+        self._ended.pop(task_id, None)
+        if found:
+            self._told[task_id] = found
+        else:
+            self.forget(task_id)
+        return before != found.keys()
 
     def forget(self, task_id: str) -> None:
         """Tell nobody of a task that did not come to be."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from openfang.core.events import TASK_CHANGED, Record
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
@@ -12,6 +12,8 @@ from openfang.storage import tasks
 from openfang.storage.units import TIMERS, Notice
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from openfang.storage.processes import Process
     from openfang.storage.tasks import Statement
 
@@ -23,6 +25,24 @@ Outbox: TypeAlias = Callable[[Task, TaskUpdate], Sequence[tuple[str, Sequence[An
 
 TASKS: Final = "tasks"
 """Under this topic nodes tell each other of tasks."""
+
+
+class Audience(Protocol):
+    """Who is to be told of tasks, as this node knows it; another one may know better."""
+
+    def told_of(self, task_id: str) -> Collection[str]:
+        """Name who is told."""
+        ...
+
+    async def look_at(self, task_id: str) -> bool:
+        """Read again who is told; whether that is another than was known."""
+        ...
+
+    def forget(self, task_id: str) -> None:
+        """Nothing more happens to a task."""
+        ...
+
+
 _LONGEST_REASON: Final = 500
 _BAD: Final = frozenset({TaskState.FAILED, TaskState.REJECTED})
 
@@ -36,6 +56,7 @@ class Changes:
     low_water: Callable[[], int]
     outbox: Outbox
     committed: Callable[[], None]
+    audience: Audience | None = None
 
     async def insert(
         self, task: Task, body: str, message_id: str, beside: Sequence[Statement], process: str = ""
@@ -72,13 +93,23 @@ class Changes:
         after, taken = update.task, tuple["Statement", ...]()
         if taken_from:
             taken = (*self._known(), tasks.take_over(after.id, taken_from, self.process.id))
+        known = None if self.audience is None else self.audience.told_of(after.id)
         told = self.outbox(after, update)
-        statements = (*taken, *tasks.move(before, after), *beside, *told)
+        statements = (*taken, *beside, *tasks.move(before, after, known), *told)
         notices = (changed(after), *_soon(told))
         await self.append([_record(after, before.state)], statements, notices)
         self.process.known = self.process.known or bool(taken)
         if told:
             self.committed()
+
+    async def has_others(self, task_id: str) -> bool:
+        """Whether others are to be told of a task than it was tried with."""
+        return self.audience is not None and await self.audience.look_at(task_id)
+
+    def over(self, task_id: str) -> None:
+        """Nothing more happens to a task, wherever it has ended."""
+        if self.audience is not None:
+            self.audience.forget(task_id)
 
     def _known(self) -> tuple[Statement, ...]:
         """A task whose process nobody knows would be taken for one whose process is gone."""

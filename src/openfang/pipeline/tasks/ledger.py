@@ -72,7 +72,9 @@ class Ledger:
                             before, update, taken_from=taken_from, beside=beside()
                         )
                     except Conflict:
-                        if not await self._caught_up(room, before):
+                        if await self._caught_up(room, before):
+                            continue
+                        if not await self.changes.has_others(task_id):
                             raise
                     else:
                         self._told(room, update)
@@ -106,6 +108,7 @@ class Ledger:
             room.question.give(update.task.given)
         if update.task.state.final:
             self.space.ended(update.task.caller)
+            self.changes.over(update.task.id)
         room.tell(update)
 
     async def look(self, task_id: str) -> None:

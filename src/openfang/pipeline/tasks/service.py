@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from openfang.core.results import Result
     from openfang.core.tasks import Seen, Sent, TaskFilter, TaskMessage, TaskPage
-    from openfang.pipeline.tasks.changes import Append, Outbox
+    from openfang.pipeline.tasks.changes import Append, Audience, Outbox
     from openfang.pipeline.tasks.engine import Build, TaskEngine, Written
     from openfang.pipeline.tasks.ledger import Beside
     from openfang.storage.ports import Storage
@@ -65,9 +65,9 @@ class TaskService:
 
     `append` writes units, and `low_water` is the oldest record whose call may still be open.
     `outbox` says what goes into the unit of a change for whoever is to be told of it; `committed`
-    is called when that is written. Tasks that are worked on here may be ended by another process:
-    `look_seconds` is how often that is looked for. `engine` is who hands tasks to those who work on
-    them.
+    is called when that is written; where other nodes may know better whom that is, `audience` is
+    asked. Tasks that are worked on here may be ended by another process: `look_seconds` is how
+    often that is looked for. `engine` is who hands tasks to those who work on them.
     """
 
     store: TaskStore
@@ -78,6 +78,7 @@ class TaskService:
     bounds: Callable[[], TaskBounds] = TaskBounds
     outbox: Outbox = _to_nobody
     committed: Callable[[], None] = _nothing
+    audience: Audience | None = None
     look_seconds: float = 1.0
     engine: TaskEngine = field(default_factory=Inline)
     _rooms: Rooms = field(init=False, default_factory=Rooms)
@@ -97,6 +98,7 @@ class TaskService:
             low_water=self.low_water,
             outbox=self.outbox,
             committed=self.committed,
+            audience=self.audience,
         )
         self._ledger = Ledger(
             store=self.store,
