@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
+from openfang.storage.ports import Unsure
 from openfang.storage.units import Head, Line, Unit
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ class Broker:
             if self._owed:
                 await self._pay()
             written = await self._commit(unit, alone=self._alone())
-        except AuditUnavailable:
-            self._open.pop(call_id, None)
+        except AuditUnavailable as error:
+            if not isinstance(error.__cause__, Unsure):  # else its beginning may be there
+                self._open.pop(call_id, None)
             raise
         process.known = True
         return written.numbers[-1]

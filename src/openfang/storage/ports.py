@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from openfang.core.errors import HomeError
 from openfang.core.log import QUERY_ROWS
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from openfang.storage.units import Head, Unit, Written
 
 T = TypeVar("T")
+
+
+class Unsure(HomeError):  # noqa: N818 - it reads as what it is
+    """Nobody can tell whether a unit was kept: the connection broke in its commit."""
+
+
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 Hear: TypeAlias = Callable[[str], None]
 """Is told the subject of a notice; "" means that anything under its topic may have changed."""

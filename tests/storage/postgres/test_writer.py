@@ -12,6 +12,8 @@ from tests.postgres import run
 
 from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import Conflict, HomeError
+from openfang.storage.ports import Unsure
+from openfang.storage.postgres import writer as module
 from openfang.storage.postgres.address import Address
 from openfang.storage.postgres.database import PostgresStorage
 from openfang.storage.postgres.group import FEW
@@ -213,6 +215,29 @@ async def test_what_broke_in_the_commit_is_written_once(
     assert await stored(postgres) == ["first", "second", "third"]
     (projects,) = await run(postgres, "SELECT name FROM projects")
     assert len(projects) == len(changes)
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_what_would_be_written_again_is_so_only_if_it_was_lost(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, delivered: bool
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    lost = list[Unit]()
+    async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
+        await writer.write(Unit((line("first"),)))
+        wire.cut, wire.deliver = b"second", delivered
+        with pytest.raises(Unsure) as caught, anyio.fail_after(10):
+            await writer.submit(Unit((line("second"),)), lost.append)
+        assert "not known" in caught.value.message
+        assert lost == []  # nobody knows yet
+        with anyio.fail_after(30):
+            while writer._doubts:
+                await writer.write(Unit(statements=(put_setting("a", "1"),)))
+        assert [len(unit.lines) for unit in lost] == ([] if delivered else [1])
+        for unit in lost:
+            await writer.write(unit)
+        await writer.write(Unit((line("third"),)))
+    assert await stored(postgres) == ["first", "second", "third"]
 
 
 async def test_of_a_change_without_a_record_that_broke_in_the_commit_nobody_claims_to_know(

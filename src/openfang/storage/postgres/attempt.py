@@ -47,6 +47,8 @@ class Attempt:
     behind: Head = GENESIS
     unsure: bool = False
     """Whether the commit was sent, and nothing came back."""
+    process: int = 0
+    """The server's process that was told to commit it."""
     _lines: bool = field(init=False, default=False)
     _began: bool = field(init=False, default=False)
     _outcomes: list[tuple[Written, Exception | None]] = field(
@@ -72,7 +74,7 @@ class Attempt:
         if not changes:
             if rows:
                 self.check()
-                self._note()
+                self._note(connection)
                 await self._execute(connection, *insert(rows))  # one statement is a transaction
                 self.unsure = False
             return self.behind
@@ -153,7 +155,8 @@ class Attempt:
         for job, (written, error) in zip(self.group.jobs, self._outcomes, strict=True):
             job.written, job.error = written, error
 
-    def _note(self) -> None:
+    def _note(self, connection: Any) -> None:  # noqa: ANN401 - as above
+        self.process = connection.get_server_pid()
         self._outcomes = [(job.written, job.error) for job in self.group.jobs]
         self.unsure = True
 
@@ -163,7 +166,7 @@ class Attempt:
 
     async def _commit(self, connection: Any) -> None:  # noqa: ANN401 - as above
         self.check()
-        self._note()
+        self._note(connection)
         await self._execute(connection, "COMMIT")
         self.unsure = self._began = False
 

@@ -5,6 +5,7 @@ A server says what is wrong by five signs; what breaks the connection itself has
 
 from __future__ import annotations
 
+from ssl import SSLCertVerificationError
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import Conflict, HomeError, OpenFangError
@@ -76,6 +77,11 @@ def explain(address: Address, error: Exception) -> HomeError:
 
 
 def _unreachable(address: Address, error: Exception) -> HomeError:
+    if isinstance(error, SSLCertVerificationError):
+        return HomeError(
+            f"The certificate of {address} is not accepted: {error.verify_message or _why(error)}.",
+            way_out="name who signed it by sslrootcert in storage.url, and the host that it is for",
+        )
     if isinstance(error, ValueError):
         return HomeError(
             f"storage.url = {address}: {_why(error)}.",

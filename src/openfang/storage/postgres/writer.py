@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import HomeError
 from openfang.storage.jobs import Job, blame, settle
+from openfang.storage.ports import Unsure
 from openfang.storage.postgres.attempt import Attempt, Refused
 from openfang.storage.postgres.beating import Pulse
+from openfang.storage.postgres.doubts import doubt
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain, has_collided, is_lost, is_taken
 from openfang.storage.postgres.group import Group
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from openfang.storage.postgres.address import Address
+    from openfang.storage.postgres.doubts import Doubt
     from openfang.storage.units import Line
 
 MOST_UNITS: Final = 500
@@ -60,6 +63,7 @@ class PostgresWriter:
     _queue: deque[Job] = field(init=False, default_factory=deque["Job"])
     _work: asyncio.Task[None] | None = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
+    _doubts: list[Doubt] = field(init=False, default_factory=list["Doubt"])
 
     @property
     def head(self) -> Head:
@@ -146,7 +150,7 @@ class PostgresWriter:
                 self._drop(error)
                 again = is_lost(error) and attempt.may_be_repeated and not self._closed
                 if not again or time.monotonic() > until:
-                    raise self._reason(error, attempt) from error
+                    raise self._given_up((*before, attempt), jobs, error) from error
                 before.append(attempt)
                 await asyncio.sleep(_PAUSE)
             else:
@@ -156,6 +160,7 @@ class PostgresWriter:
         """Commit all behind the head that we know; if that cannot be, each by itself."""
         self.pulse.check()
         connection = await self._connect()
+        self._doubts = [one for one in self._doubts if not await one.is_over(connection)]
         if await self._came_through(connection, before):
             return
         try:
@@ -217,9 +222,14 @@ class PostgresWriter:
             connection.terminate()
             self._connection = None
 
-    def _reason(self, error: Exception, attempt: Attempt) -> Exception:
-        if attempt.unsure:
-            return HomeError(
+    def _given_up(
+        self, attempts: Sequence[Attempt], jobs: Sequence[Job], error: Exception
+    ) -> Exception:
+        """Say why; what may have been kept all the same is found out later."""
+        if (found := doubt(attempts, jobs)) is not None:
+            self._doubts.append(found)
+        if any(attempt.unsure for attempt in attempts):
+            return Unsure(
                 f"The connection to {self.address} broke while a change was being kept; whether it "
                 "was is not known.",
                 way_out="look whether it was made before you make it again",
