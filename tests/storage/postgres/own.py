@@ -26,7 +26,8 @@ _DEBIAN = Path("/usr/lib/postgresql")
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    "fsync": "on",
+    "fsync": "off",  # what a killed process wrote, the system keeps
+    "full_page_writes": "off",
     "max_connections": "40",
     "shared_buffers": "8MB",
     "min_wal_size": "32MB",
@@ -43,6 +44,13 @@ def programs() -> Path:
     return Path(wheel.__file__).parent / "pginstall" / "bin"
 
 
+def knows_tls() -> bool:
+    """Whether the server was built with it."""
+    line = [str(programs() / "pg_config"), "--configure"]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    return "--with-openssl" in said or "--with-ssl=openssl" in said
+
+
 def _user() -> str | None:
     """Who runs it: a server refuses to be root's."""
     if os.geteuid() != 0:
@@ -54,11 +62,15 @@ def _user() -> str | None:
 
 @dataclass(slots=True)
 class Own:
-    """One server. `settings` are those that it is started with besides."""
+    """One server. `settings` are those that it is started with besides.
+
+    `ahead` is where it keeps what it writes first, if that is not with all else.
+    """
 
     folder: Path
     port: int
     settings: dict[str, str] = field(default_factory=dict[str, str])
+    ahead: Path | None = None
     process: subprocess.Popen[bytes] | None = None
 
     def url(self, *, password: str = PASSWORD, query: str = "", host: str = "127.0.0.1") -> str:
@@ -75,6 +87,9 @@ class Own:
         self._owned(self.folder)
         line = ["initdb", "-D", str(self.data), "-U", "postgres", "--no-sync", "-E", "UTF8"]
         line += ["-A", "scram-sha-256", "--pwfile", str(word), "--no-locale"]
+        if self.ahead is not None:
+            self._owned(self.ahead)
+            line += ["--waldir", str(self.ahead / "wal")]
         subprocess.run(
             [str(programs() / line[0]), *line[1:]],
             user=_user(),
@@ -155,14 +170,21 @@ class Own:
 
 
 @contextmanager
-def own_server(folder: Path | None = None, **settings: str) -> Generator[Own]:
-    """Run one, and leave nothing of it."""
+def own_server(
+    folder: Path | None = None, certificate: Path | None = None, ahead: Path | None = None
+) -> Generator[Own]:
+    """Run one, and leave nothing of it. `certificate` is its, without the end of its name."""
     with tempfile.TemporaryDirectory(prefix="openfang-own-") as made:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = int(free.getsockname()[1])
-        server = Own(folder or Path(made), port, settings)
+        server = Own(folder or Path(made), port, ahead=ahead)
         server.make()
+        if certificate is not None:
+            server.settings |= {"ssl": "on", "ssl_min_protocol_version": "TLSv1.2"}
+            for ending, setting in ((".pem", "ssl_cert_file"), (".key", "ssl_key_file")):
+                content = certificate.with_suffix(ending).read_bytes()
+                server.settings[setting] = str(server.keep(f"server{ending}", content))
         try:
             server.start()
             yield server
