@@ -10,14 +10,16 @@ import anyio
 import pytest
 from tests.postgres import run
 
+from openfang.audit.broker import Broker
 from openfang.audit.chain import Row, Verifier, digest
-from openfang.core.errors import Conflict, HomeError
+from openfang.core.errors import AuditUnavailable, Conflict, HomeError
 from openfang.storage.ports import Unsure
 from openfang.storage.postgres import writer as module
 from openfang.storage.postgres.address import Address
 from openfang.storage.postgres.database import PostgresStorage
 from openfang.storage.postgres.group import FEW
 from openfang.storage.postgres.writer import PostgresWriter
+from openfang.storage.processes import Process
 from openfang.storage.state import put_setting
 from openfang.storage.units import Line, Unit, Written
 
@@ -238,6 +240,22 @@ async def test_what_would_be_written_again_is_so_only_if_it_was_lost(
             await writer.write(unit)
         await writer.write(Unit((line("third"),)))
     assert await stored(postgres) == ["first", "second", "third"]
+
+
+async def test_a_call_whose_beginning_may_be_there_is_left_to_whoever_ends_such_calls(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
+        broker = Broker(writer=writer, process=Process(tmp_path / "p", "n"), redact=str)
+        await broker.started("a", [line("first")])
+        await broker.finished("a", line("ends"))
+        wire.cut = b"second"
+        with pytest.raises(AuditUnavailable, match="not known"), anyio.fail_after(10):
+            await broker.started("b", [line("second")])
+        assert (broker.unfinished, broker.low_water) == (True, 3)
+        broker.process.release()
+    assert await stored(postgres) == ["first", "ends", "second"]
 
 
 async def test_of_a_change_without_a_record_that_broke_in_the_commit_nobody_claims_to_know(
