@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _CLOSED_SECONDS: Final = 2.0
 
@@ -16,23 +19,17 @@ class Fuse:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched: set[int] = set()
-        self._until = 0.0
+        self._watched: dict[int, float] = {}
 
-    def watch(self, pid: int) -> None:
-        """End this child when the time has run out."""
-        self._watched.add(pid)
-        self._tell(f"+ {pid}\n")
+    def watch(self, pid: int, until: float) -> None:
+        """End this child, unless told otherwise, at a moment of `CLOCK_BOOTTIME`."""
+        self._watched[pid] = until
+        self._tell({pid: until})
 
     def spare(self, pid: int) -> None:
         """Watch it no longer."""
-        self._watched.discard(pid)
-        self._tell(f"- {pid}\n")
-
-    def until(self, moment: float) -> None:
-        """Say when the time runs out, by `CLOCK_BOOTTIME`."""
-        self._until = moment
-        self._tell(f"until {moment}\n")
+        if self._watched.pop(pid, None) is not None:
+            self._write(f"{pid} -\n")
 
     def close(self) -> None:
         """End it, and whoever it still watches."""
@@ -43,16 +40,16 @@ class Fuse:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_CLOSED_SECONDS)
 
-    def _tell(self, words: str) -> None:
-        if not self._watched and self._process is None:
-            return
+    def _tell(self, watched: Mapping[int, float]) -> None:
         if self._process is None or self._process.poll() is not None:
-            self._process = _started()
-            watched = "".join(f"+ {pid}\n" for pid in self._watched)
-            words = f"until {self._until}\n{watched}"
-        if self._process.stdin is not None:
+            self._process, watched = _started(), self._watched
+        self._write("".join(f"{pid} {until}\n" for pid, until in watched.items()))
+
+    def _write(self, words: str) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None:
             with suppress(BrokenPipeError, BlockingIOError):
-                os.write(self._process.stdin.fileno(), words.encode())
+                os.write(process.stdin.fileno(), words.encode())
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -98,8 +98,8 @@ class Lessee(Protocol):
         """End it, and return when it is over."""
         ...
 
-    def renewed(self, ends: float) -> None:
-        """Hear until when all that is ours is believed in."""
+    def renewed(self, name: str, ends: float) -> None:
+        """Hear until when it is believed to be ours."""
         ...
 
 
@@ -115,7 +115,7 @@ class Leases:
     _seen: dict[str, Lease] = field(init=False, default_factory=dict[str, "Lease"])
     _ending: set[str] = field(init=False, default_factory=set[str])
     _ended: dict[str, int] = field(init=False, default_factory=dict[str, int])
-    _free: Counter[str] = field(init=False, default_factory=Counter[str])
+    _free: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _nudge: anyio.Event = field(init=False, default_factory=anyio.Event)
     _news: anyio.Event = field(init=False, default_factory=anyio.Event)
     _group: TaskGroup | None = field(init=False, default=None)
@@ -189,10 +189,13 @@ class Leases:
             if held is None or held.term != term:
                 continue
             if name in kept:
-                self._holds[name] = Held(term, began + TRUSTED)
+                self._hold(name, Held(term, began + TRUSTED))
             else:
                 self._lose(name)
-        self._tell_ends()
+
+    def _hold(self, name: str, held: Held) -> None:
+        self._holds[name] = held
+        self.lessee.renewed(name, held.ends)
 
     async def _give(self) -> None:
         if self._ended:
@@ -214,21 +217,21 @@ class Leases:
         for name in sorted(self.lessee.wanted()):
             lease = self._seen.get(name)
             if lease is not None and lease.held:
-                del self._free[name]
-            elif self._may_take(name):
-                self._free[name] += 1
-                if self._free[name] > self._before_us():
-                    await self._take_one(name)
+                self._free.pop(name, None)
+            elif self._is_our_turn(name):
+                await self._take_one(name)
 
-    def _may_take(self, name: str) -> bool:
-        return not (self.fellows.draining or name in self._ending or name in self._ended)
+    def _is_our_turn(self, name: str) -> bool:
+        if self.fellows.draining or name in self._ending or name in self._ended:
+            return False
+        since = self._free.setdefault(name, self.now())
+        return self.now() - since >= RENEWED * self._before_us()
 
     async def _take_one(self, name: str) -> None:
         began = self.now()
         term = await self.table.take(name)
         if term is not None:
-            self._holds[name] = Held(term, began + TRUSTED)
-            self._tell_ends()
+            self._hold(name, Held(term, began + TRUSTED))
             _log.info("This node has the lease of %s now (term %d)", name, term)
             self._moved(name)
 
@@ -257,9 +260,8 @@ class Leases:
             return
         _log.info("This node gives up the lease of %s (term %d)", name, held.term)
         self._ending.add(name)
-        self._free[name] = 0
+        self._free.pop(name, None)
         self._group.start_soon(self._end, name, held.term)
-        self._tell_ends()
 
     async def _end(self, name: str, term: int) -> None:
         try:
@@ -268,10 +270,6 @@ class Leases:
             self._ending.discard(name)
         self._ended[name] = term
         self.nudge()
-
-    def _tell_ends(self) -> None:
-        if self._holds:
-            self.lessee.renewed(min(held.ends for held in self._holds.values()))
 
     def _moved(self, name: str) -> None:
         self._news.set()

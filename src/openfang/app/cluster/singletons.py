@@ -163,9 +163,11 @@ class Singletons:
         self.moved(name)
         await running.ended.wait()
 
-    def renewed(self, ends: float) -> None:
-        """Let the fuse burn from here: this process may be stopped, its children would live on."""
-        self.fuse.until(ends + _FUSED)
+    def renewed(self, name: str, ends: float) -> None:
+        """Let the fuse burn anew: this process may be stopped, and its child would live on."""
+        running = self._running.get(name)
+        if running is not None and running.pid:
+            self.fuse.watch(running.pid, ends + _FUSED)
 
     def _source(self, server: str) -> McpSource | None:
         return self.parts.servers.running.get(server) if self.parts.servers else None
@@ -213,7 +215,7 @@ class Singletons:
             await before.ended.wait()
         running = self._running[name] = _Running()
         try:
-            async with here(spec, peer, partial(self._fused, running)) as connection:
+            async with here(spec, peer, partial(self._fused, name, running)) as connection:
                 connection.transport.fence(partial(self._check, name, term))
                 running.connection = connection
                 yield connection
@@ -228,7 +230,7 @@ class Singletons:
         if held is None or held.term != term:
             raise Unmade(f"{self.members.me} no longer has it")
 
-    def _fused(self, running: _Running, spec: ServerSpec) -> ServerSpec:
+    def _fused(self, name: str, running: _Running, spec: ServerSpec) -> ServerSpec:
         """Have the child ended in time even if we cannot."""
         if not isinstance(spec.reached, Stdio) or spec.reached.launch is None:
             return spec
@@ -237,7 +239,8 @@ class Singletons:
 
         def joined(pid: int) -> None:
             running.pid = pid
-            self.fuse.watch(pid)
+            held = self.leases.held(name)
+            self.fuse.watch(pid, held.ends + _FUSED if held else 0.0)
             if join is not None:
                 join(pid)
 
