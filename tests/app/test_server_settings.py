@@ -19,6 +19,7 @@ from tests.sources.mcp.hostility import until
 from tests.sources.mcp.peers.web import Modern, serving
 
 from openfang.app.admin import Admin
+from openfang.app.servers.census import server_body
 from openfang.core.calls import Mode
 from openfang.core.errors import CallFailed, CallRefused, CallTimedOut, PolicyViolation
 from openfang.core.keys import AdminToken
@@ -132,6 +133,18 @@ async def test_a_server_that_is_not_enabled_is_not_there(tmp_path: Path) -> None
         assert await rule_of(app, "on:get_note") == ""
         assert app.parts.servers
         assert app.parts.servers.health() == {"on": "healthy"}
+
+
+@pytest.mark.requirement("C13.3")
+async def test_a_server_that_runs_once_is_like_any_other_where_there_is_one_node(
+    tmp_path: Path,
+) -> None:
+    async with node(tmp_path, server("once", singleton=True)) as app:
+        assert await rule_of(app, "once:get_note") == ""
+        assert app.parts.servers
+        assert app.parts.servers.health() == {"once": "healthy"}
+        shown = server_body(app.parts, "once")
+        assert (shown["singleton"], shown["node"], app.parts.once) == (True, None, None)
 
 
 async def test_a_call_has_the_servers_seconds_and_a_tool_may_have_its_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.edges.doors import CANARY, PUBLIC, TOKEN, all_doors, public_doors, scene
 
 from openfang.edges.a2a import places
+from openfang.edges.cluster import edge as cluster
 from openfang.edges.mcp import http as mcp
 from openfang.edges.openai import edge as openai
 from openfang.testing import ManualClock
@@ -174,8 +175,23 @@ async def test_what_is_public_is_a_short_list_and_only_tells(tmp_path: Path, dem
         assert await told.state() == before
 
 
+@pytest.mark.requirement("C13.3")
+async def test_what_is_for_other_nodes_is_not_there_where_there_are_none(
+    tmp_path: Path, demo: Demo
+) -> None:
+    """`tests/cluster/test_singletons.py` knocks where there are some."""
+    async with scene(tmp_path / "home", demo) as told:
+        for method in ("GET", "POST", "DELETE"):
+            for headers in ({}, {"OpenFang-Member": "a;1;2;3;4"}):
+                path = f"{cluster.ROUTE}?server=demo&term=1"
+                nobody = await told.node.ask(method, path, key=None, headers=headers)
+                admin = await told.node.ask(method, path, headers=headers)
+                assert (nobody.status, admin.status) == (401, 404)
+
+
 def test_the_tables_name_every_address() -> None:
     """An address that is not in them would be tried by nobody."""
+    assert addresses(cluster) == {cluster.ROUTE}
     assert addresses(places) == {*places.ROUTES, places.REST, places.NOTHING}
     assert addresses(mcp) == set(mcp.ROUTES)
     assert addresses(openai) == {*openai.ROUTES, openai.NOTHING}
