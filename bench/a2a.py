@@ -37,7 +37,7 @@ _SLOW = "async def run(message, context):\n    return await context.ask('Go on?'
 _MANIFEST = 'name = "{}"\ndescription = "For the figures."\nmodule = "python:agent.py"\n'
 
 
-def _agent(home: Path, name: str, source: str) -> None:
+def agent(home: Path, name: str, source: str) -> None:
     folder = home / "agents" / name
     folder.mkdir(parents=True)
     (folder / "agent.py").write_text(source)
@@ -66,7 +66,7 @@ def _message(number: int, **more: str) -> dict[str, Any]:
 _NUMBERS = count(1)
 
 
-async def _send_many(target: Target, path: str, messages: int) -> None:
+async def send_many(target: Target, path: str, messages: int) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
     for _ in range(messages):
         request = _request(target, path, "SendMessage", _message(next(_NUMBERS)))
@@ -87,12 +87,12 @@ async def _cost(target: Target, path: str, messages: int) -> float:
     before = target.cpu
     async with anyio.create_task_group() as tasks:
         for _ in range(CALLERS):
-            tasks.start_soon(_send_many, target, path, messages // CALLERS)
+            tasks.start_soon(send_many, target, path, messages // CALLERS)
     return (target.cpu - before) / messages * 1e6
 
 
 async def _best(target: Target, path: str, messages: int) -> float:
-    await _send_many(target, path, 20)
+    await send_many(target, path, 20)
     return min([await _cost(target, path, messages) for _ in range(ROUNDS)])
 
 
@@ -113,12 +113,12 @@ def _sdk(folder: Path) -> Generator[Target]:
 
 async def _messages(folder: Path) -> list[Figure]:
     home = folder / "a2a-served"
-    _agent(home, "echo", _ECHO)
-    _agent(home, "slow", _SLOW)
+    agent(home, "echo", _ECHO)
+    agent(home, "slow", _SLOW)
     config = f"{_ON}max_tasks = 1_500\n[server]\nconnections = 2_000\n"
     with daemon(home, config, made=True) as (target, _):
         path = "/a2a/agents/echo"
-        await _send_many(target, path, 20)
+        await send_many(target, path, 20)
         empty = await _cost(target, path, MESSAGES)
         streams = await _streams(target)
         full = await _best(target, path, MESSAGES)
@@ -173,10 +173,10 @@ async def _hosted(folder: Path) -> list[Figure]:
     found: list[tuple[float, float]] = []
     for number in (1, AGENTS):
         home = folder / f"a2a-{number}"
-        for agent in range(number):
-            _agent(home, f"agent-{agent:03d}", _ECHO)
+        for one in range(number):
+            agent(home, f"agent-{one:03d}", _ECHO)
         with daemon(home, _ON, made=True) as (target, cpu):
-            await _send_many(target, "/a2a/agents/agent-000", 5)
+            await send_many(target, "/a2a/agents/agent-000", 5)
             found.append((cpu, target.megabytes))
     (one_cpu, one_size), (many_cpu, many_size) = found
     return [

@@ -50,7 +50,7 @@ SELECT locktype, mode, granted, COUNT(*) FROM pg_locks
 JOIN pg_stat_activity AS who USING (pid) WHERE application_name = 'openfang'
 GROUP BY 1, 2, 3
 """
-_SIZE = "SELECT pg_database_size(current_database())"
+SIZE = "SELECT pg_database_size(current_database())"
 
 
 @dataclass(slots=True)
@@ -99,12 +99,12 @@ class Bench:
     @property
     def postgres_cpu(self) -> float:
         """Seconds of the server and all that it started."""
-        return sum(map(_cpu, (self.postmaster, *_children(self.postmaster))))
+        return sum(map(cpu_of, (self.postmaster, *children_of(self.postmaster))))
 
     async def load(self, count: int, callers: int, calls: int) -> Cost:
         """Make the calls at so many nodes; what each of them took."""
         nodes = self.nodes[:count]
-        size, statements = await _value(self.url, _SIZE), _statements(nodes)
+        size, statements = await value_of(self.url, SIZE), _statements(nodes)
         cpu, server = sum(node.cpu for node in nodes), self.postgres_cpu
         async with anyio.create_task_group() as group:
             if count == len(self.nodes):
@@ -113,7 +113,7 @@ class Bench:
             group.cancel_scope.cancel()
         used, served = sum(node.cpu for node in nodes) - cpu, self.postgres_cpu - server
         asked = _statements(nodes) - statements
-        grown = await _value(self.url, _SIZE) - size
+        grown = await value_of(self.url, SIZE) - size
         return Cost(used / calls * 1e6, served / calls * 1e6, asked / calls, grown / calls)
 
     async def idle(self) -> tuple[float, float]:
@@ -151,10 +151,10 @@ async def _caller(nodes: Sequence[Target], turn: Sequence[int]) -> None:
 
 
 def _statements(nodes: Sequence[Target]) -> float:
-    return sum(map(_sent, nodes))
+    return sum(map(sent_by, nodes))
 
 
-def _sent(node: Target) -> float:
+def sent_by(node: Target) -> float:
     """How many statements a node has sent, as its metrics say."""
     connection = HTTPConnection("127.0.0.1", node.port, timeout=10)
     connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {node.key}"})
@@ -164,14 +164,14 @@ def _sent(node: Target) -> float:
     return float(lines[0].split()[1])
 
 
-def _cpu(pid: int) -> float:
+def cpu_of(pid: int) -> float:
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / _TICKS  # its own, and that of children that ended
     return 0.0
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
     found = list[int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -185,7 +185,7 @@ async def _connect(url: str) -> Any:  # noqa: ANN401 - the driver has no types
     return await asyncpg.connect(url)
 
 
-async def _value(url: str, query: str) -> float:
+async def value_of(url: str, query: str) -> float:
     connection = await _connect(url)
     try:
         return await connection.fetchval(query)
@@ -200,14 +200,14 @@ def postgres(folder: Path) -> Generator[tuple[str, int]]:
     server = pgserver.get_server(folder, cleanup_mode="delete")
     try:
         start, _, query = server.get_uri().partition("?")
-        asyncio.run(_value(server.get_uri(), "SELECT 1"))
+        asyncio.run(value_of(server.get_uri(), "SELECT 1"))
         server.psql("CREATE DATABASE bench;")
         yield f"{start.rpartition('/')[0]}/bench?{query}", server.get_pid()
     finally:
         server.cleanup()
 
 
-def homes(folder: Path, url: str) -> list[Path]:
+def homes(folder: Path, url: str, more: str = "") -> list[Path]:
     """Make a home, move it to the server, and give it sisters with names of their own."""
     first = folder / _NODES[0]
     with daemon(first):
@@ -223,7 +223,7 @@ def homes(folder: Path, url: str) -> list[Path]:
             if home != first:
                 shutil.copy2(first / shared, home / shared)
         storage = f"[storage]\nurl = {json.dumps(url)}\n[cluster]\nnode = {json.dumps(name)}\n"
-        (home / "config.toml").write_text(storage + _RAISED)
+        (home / "config.toml").write_text(storage + _RAISED + more)
     return [folder / name for name in _NODES]
 
 
@@ -319,6 +319,8 @@ def figures(folder: Path) -> list[Figure]:
 
 
 if __name__ == "__main__":
+    from bench import sizes
+
     with tempfile.TemporaryDirectory() as made:
-        for figure in figures(Path(made)):
+        for figure in (*figures(Path(made)), *sizes.figures(Path(made) / "sizes")):
             print(figure)
