@@ -44,7 +44,7 @@ def agent(home: Path, name: str, source: str) -> None:
     (folder / "agent.toml").write_text(_MANIFEST.format(name))
 
 
-def _request(target: Target, path: str, method: str, params: dict[str, Any]) -> bytes:
+def request(target: Target, path: str, method: str, params: dict[str, Any]) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     head = [
         f"POST {path} HTTP/1.1",
@@ -58,7 +58,7 @@ def _request(target: Target, path: str, method: str, params: dict[str, Any]) -> 
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def _message(number: int, **more: str) -> dict[str, Any]:
+def message(number: int, **more: str) -> dict[str, Any]:
     parts = [{"text": f"message {number}"}]
     return {"message": {"messageId": f"m{number}", "role": "ROLE_USER", "parts": parts, **more}}
 
@@ -69,15 +69,15 @@ _NUMBERS = count(1)
 async def send_many(target: Target, path: str, messages: int) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
     for _ in range(messages):
-        request = _request(target, path, "SendMessage", _message(next(_NUMBERS)))
-        _, body = await exchange(reader, writer, request)
+        sent = request(target, path, "SendMessage", message(next(_NUMBERS)))
+        _, body = await exchange(reader, writer, sent)
         assert b"TASK_STATE_COMPLETED" in body, body[:500]
     writer.close()
 
 
 async def _once(target: Target, path: str, message: dict[str, Any]) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
-    _, body = await exchange(reader, writer, _request(target, path, "SendMessage", message))
+    _, body = await exchange(reader, writer, request(target, path, "SendMessage", message))
     writer.close()
     return body
 
@@ -143,13 +143,13 @@ async def _messages(folder: Path) -> list[Figure]:
 async def _streams(target: Target) -> Figure:
     """Open streams on one task that waits, and how long an event takes to reach them all."""
     path = "/a2a/agents/slow"
-    body = await _once(target, path, _message(next(_NUMBERS)))
+    body = await _once(target, path, message(next(_NUMBERS)))
     task = json.loads(body)["result"]["task"]
     ready, told, began = [anyio.Event() for _ in range(STREAMS)], list[float](), 0.0
 
     async def listen(number: int) -> None:
         theirs, ours = await asyncio.open_connection("127.0.0.1", target.port)
-        ours.write(_request(target, path, "SubscribeToTask", {"id": task["id"]}))
+        ours.write(request(target, path, "SubscribeToTask", {"id": task["id"]}))
         await theirs.readuntil(b"INPUT_REQUIRED")
         ready[number].set()
         await theirs.readuntil(b"TASK_STATE_WORKING")
@@ -165,7 +165,7 @@ async def _streams(target: Target) -> Figure:
         for event in ready:
             await event.wait()
         began = time.perf_counter()
-        await _once(target, path, _message(next(_NUMBERS), taskId=task["id"]))
+        await _once(target, path, message(next(_NUMBERS), taskId=task["id"]))
     return Figure(f"an event reaches {STREAMS:,} streams", (max(told) - began) * 1e3, "ms", 250)
 
 

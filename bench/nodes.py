@@ -319,8 +319,13 @@ def figures(folder: Path) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    from bench import sizes
+    from bench import durable, sizes
 
     with tempfile.TemporaryDirectory() as made:
-        for figure in (*figures(Path(made)), *sizes.figures(Path(made) / "sizes")):
+        place = Path(made)
+        for figure in (
+            *figures(place),
+            *sizes.figures(place / "sizes"),
+            *durable.figures(place / "durable"),
+        ):
             print(figure)
