@@ -50,6 +50,10 @@ SELECT locktype, mode, granted, COUNT(*) FROM pg_locks
 JOIN pg_stat_activity AS who USING (pid) WHERE application_name = 'openfang'
 GROUP BY 1, 2, 3
 """
+_BACKENDS = (
+    "SELECT COUNT(*) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 SIZE = "SELECT pg_database_size(current_database())"
 
 
@@ -207,7 +211,7 @@ def postgres(folder: Path) -> Generator[tuple[str, int]]:
         server.cleanup()
 
 
-def homes(folder: Path, url: str, more: str = "") -> list[Path]:
+def homes(folder: Path, url: str, more: str = "", cluster: str = "") -> list[Path]:
     """Make a home, move it to the server, and give it sisters with names of their own."""
     first = folder / _NODES[0]
     with daemon(first):
@@ -223,7 +227,7 @@ def homes(folder: Path, url: str, more: str = "") -> list[Path]:
             if home != first:
                 shutil.copy2(first / shared, home / shared)
         storage = f"[storage]\nurl = {json.dumps(url)}\n[cluster]\nnode = {json.dumps(name)}\n"
-        (home / "config.toml").write_text(storage + _RAISED + more)
+        (home / "config.toml").write_text(storage + cluster + _RAISED + more)
     return [folder / name for name in _NODES]
 
 
@@ -305,8 +309,11 @@ def _of_locks(locks: Locks) -> list[Figure]:
 async def _at_rest(bench: Bench) -> list[Figure]:
     await anyio.sleep(2.0)  # what the load left to be done is done
     statements, share = await bench.idle()
-    beside = f"{share:.2f} % of a core"
-    return [Figure("statements of an idle node", statements, "/s", 5, beside=beside)]
+    beside, here = f"{share:.2f} % of a core", len(bench.nodes)
+    return [
+        Figure("statements of an idle node", statements, "/s", 5, beside=beside),
+        Figure("connections of a node", (await value_of(bench.url, _BACKENDS)) / here, "", 25),
+    ]
 
 
 def figures(folder: Path) -> list[Figure]:

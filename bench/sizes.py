@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from bench.daemon import Target
 
+_INLINE = 'engine = "inline"\n'
 SESSIONS = 900
 CONNECTIONS = 500
 MESSAGES = 500
 CALLERS = 10
-MORE = "[cluster]\nengine = \"inline\"\n[a2a]\nenabled = true\nmax_tasks = 10_000\n[server]\nconnections = 4_000\n"
+MORE = "[a2a]\nenabled = true\nmax_tasks = 10_000\n[server]\nconnections = 4_000\n"
 _ECHO = "async def run(message, context):\n    return message\n"
 _HELLO = {
     "protocolVersion": "2025-11-25",
@@ -120,7 +121,7 @@ def figures(folder: Path) -> list[Figure]:
     folder.mkdir()
     with ExitStack() as held:
         url, pid = held.enter_context(postgres(folder / "postgres"))
-        home = homes(folder, url, MORE)[0]
+        home = homes(folder, url, MORE, _INLINE)[0]
         agent(home, "echoes", _ECHO)
         node = held.enter_context(serving(home))
         return asyncio.run(_weighed(Scales(node, url, pid)))

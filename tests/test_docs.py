@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tools.reference.pages import MAKERS, outdated, regions
+from tools.sizing import table
 
 import openfang
 from openfang.cli.app import _COMMANDS, _GROUPS
@@ -115,3 +116,8 @@ def test_every_threat_has_a_defence_and_a_test_or_is_open() -> None:
     assert len(rows) >= 25
     silent = [row[0] for row in rows if len(row) != 3 or "`tests/" not in row[2]]
     assert silent == []
+
+
+def test_the_page_on_sizing_shows_what_its_script_computes() -> None:
+    page = (DOCS / "sizing.md").read_text()
+    assert table() in page
