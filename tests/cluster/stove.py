@@ -114,17 +114,24 @@ class Kitchen:
         """Ask the database itself."""
         return [tuple(row) for row in asyncio.run(run(self.cluster.database, sql))[0]]
 
+    def flows(self, *tasks: str) -> dict[str, tuple[str, str]]:
+        """Tell of tasks how their workflows are, and who has taken them."""
+        sql = "SELECT workflow_uuid, status, coalesce(executor_id, '') FROM dbos.workflow_status"
+        found = {task: (status, who.partition("/")[0]) for task, status, who in self.read(sql)}
+        return {task: found[task] for task in tasks}
+
     def where(self, task: str) -> str:
         """Wait until somebody works on a task, and name that node."""
-        sql = (
-            "SELECT executor_id FROM dbos.workflow_status "
-            f"WHERE workflow_uuid = '{task}' AND status = 'PENDING'"
-        )
-        ends = time.monotonic() + SECONDS
-        while not (found := self.read(sql)):
-            assert time.monotonic() < ends, task
-            time.sleep(0.02)
-        return found[0][0].partition("/")[0]
+        wait_for(lambda: self.flows(task)[task][0] == "PENDING")
+        return self.flows(task)[task][1]
+
+
+def wait_for(look: Callable[[], bool]) -> None:
+    """Look until it is so."""
+    ends = time.monotonic() + SECONDS
+    while not look():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def ask(client: httpx.Client, asked: Any) -> Answered:

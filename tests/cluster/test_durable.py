@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cluster.stove import SECONDS, each, kitchen
+from tests.cluster.stove import SECONDS, each, kitchen, wait_for
 from tests.faults.dialects import RPC1, state_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.requirement("C13.3"), pytest.mark.timeout(240)]
 NODES = "abc"
 TAKEOVER = 15.0
-UNDER_WAY = "SELECT count(*) FROM dbos.workflow_status WHERE status = '{}' AND queue_name = '{}'"
 
 
 @pytest.fixture(scope="module")
@@ -40,21 +39,12 @@ def answer(task: dict[str, Any]) -> str:
     return task["artifacts"][0]["parts"][0]["text"]
 
 
-def wait_for(look: Callable[[], bool]) -> None:
-    ends = time.monotonic() + SECONDS
-    while not look():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 def test_any_node_works_on_a_task_and_every_node_tells_its_end(kettle: Kitchen) -> None:
     tasks = [kettle.send(node, "clock") for node in islice(each(NODES), 9)]
     for node in NODES:
         found = [kettle.until(node, task, agent="clock") for task in tasks]
         assert {state_of(one) for one in found} == {"completed"}, found
-    named = ", ".join(f"'{task}'" for task in tasks)
-    sql = f"SELECT status, count(*) FROM dbos.workflow_status WHERE workflow_uuid IN ({named}) GROUP BY 1"
-    wait_for(lambda: kettle.read(sql) == [("SUCCESS", len(tasks))])
+    wait_for(lambda: {status for status, _ in kettle.flows(*tasks).values()} == {"SUCCESS"})
 
 
 def test_a_task_is_cancelled_at_any_node(kettle: Kitchen) -> None:
@@ -63,22 +53,23 @@ def test_a_task_is_cancelled_at_any_node(kettle: Kitchen) -> None:
     kettle.until(worker, task, "input-required", agent="cook")
     kettle.cancel(others(worker)[0], task, "cook")
     assert state_of(kettle.get(worker, task, "cook")) == "canceled"
-    sql = f"SELECT status FROM dbos.workflow_status WHERE workflow_uuid = '{task}'"
-    wait_for(lambda: kettle.read(sql) == [("SUCCESS",)])
+    wait_for(lambda: kettle.flows(task)[task][0] == "SUCCESS")
 
 
 def test_no_more_tasks_of_an_agent_than_its_manifest_says_are_worked_on_by_all_nodes(
     kettle: Kitchen,
 ) -> None:
     tasks = [kettle.send(node, "narrow") for node in islice(each(NODES), 6)]
-    under_way, waiting = (
-        UNDER_WAY.format(one, "openfang/narrow") for one in ("PENDING", "ENQUEUED")
-    )
-    wait_for(lambda: kettle.read(under_way) == [(2,)])
-    assert kettle.read(waiting) == [(4,)]
+
+    def how_many(status: str) -> int:
+        return [one for one, _ in kettle.flows(*tasks).values()].count(status)
+
+    wait_for(lambda: how_many("PENDING") == 2)
+    assert how_many("ENQUEUED") == 4
     for task in tasks:
         kettle.cancel("b", task, "narrow")
-        assert kettle.read(under_way)[0][0] <= 2
+        assert how_many("PENDING") <= 2
+    wait_for(lambda: how_many("SUCCESS") == len(tasks))
 
 
 def test_a_schedule_begins_one_run_for_a_due_moment_whichever_nodes_look_at_it(
@@ -122,12 +113,69 @@ def test_what_a_killed_node_worked_on_is_ended_by_another_and_no_effect_is_repea
     kettle.back(worker)
 
 
+def test_a_question_outlives_the_node_that_asked_it_and_is_answered_at_any_other(
+    kettle: Kitchen,
+) -> None:
+    before, task = kettle.heard, kettle.send("a", "cook")
+    worker = kettle.where(task)
+    asked = kettle.until(worker, task, "input-required", agent="cook")
+    kettle.cluster.kill(worker)
+    one, other = others(worker)
+    (question,) = [
+        line
+        for line in asked["status"]["message"]["parts"][0]["text"].splitlines()
+        if line.startswith("Question: ")
+    ]
+    approval = question.removeprefix("Question: ")
+    with kettle.cluster[one].client as client:
+        said = client.post(f"/api/approvals/{approval}", json={"answer": "approve"})
+        assert said.status_code == 200, said.text
+    with kettle.watched():
+        pass
+    found = kettle.until(other, task, agent="cook")
+    assert (state_of(found), answer(found)) == ("completed", "The kettle boils."), found
+    assert kettle.heard == before + 1
+    kettle.back(worker)
+
+
+def test_a_node_that_drains_takes_nothing_and_ends_what_it_has_taken(kettle: Kitchen) -> None:
+    task = kettle.send("a", "cook")
+    worker = kettle.where(task)
+    kettle.until(worker, task, "input-required", agent="cook")
+    drained = kettle.cluster[worker].cli("nodes", "drain", worker)
+    assert drained.code == 0, drained.err
+    one = others(worker)[0]
+    wait_for(lambda: kettle.cluster[worker].client.get("/api/ready").status_code == 503)
+    tasks = [kettle.send(one, "clock") for _ in range(6)]
+    for sent in tasks:
+        assert state_of(kettle.until(one, sent, agent="clock")) == "completed"
+    assert worker not in {node for _, node in kettle.flows(*tasks).values()}
+    kettle.cancel(one, task, "cook")
+    wait_for(lambda: kettle.flows(task)[task] == ("SUCCESS", worker))
+    assert kettle.cluster[worker].cli("nodes", "undrain", worker).code == 0
+
+
+def test_no_task_is_lost_while_one_node_after_the_other_is_killed(kettle: Kitchen) -> None:
+    tasks = list[str]()
+    for victim in NODES:
+        alive = others(victim)
+        tasks += [kettle.send(node, "clock") for node in islice(each(NODES), 33)]
+        kettle.cluster.kill(victim)
+        tasks.append(kettle.send(alive[0], "clock"))
+        kettle.back(victim)
+    found = [kettle.until("a", task, agent="clock") for task in tasks]
+    assert {state_of(one) for one in found} == {"completed"}, found
+    wait_for(lambda: {status for status, _ in kettle.flows(*tasks).values()} == {"SUCCESS"})
+
+
 def streamed(kettle: Kitchen, node: str, task: str) -> list[str]:
     """Hear of a task on a node until its stream ends; returns the states that were told."""
     asked = RPC1.of_task["subscribe"]("watcher", task)
-    with closing(kettle.cluster[node].client) as client:
-        arguments = {"json": asked.body, "headers": asked.headers}
-        with client.stream(asked.method, asked.path, **arguments) as told:
-            lines = [json.loads(one[6:]) for one in told.iter_lines() if one.startswith("data: ")]
+    method, path, headers = asked.method, asked.path, asked.headers
+    with (
+        closing(kettle.cluster[node].client) as client,
+        client.stream(method, path, json=asked.body, headers=headers) as told,
+    ):
+        lines = [json.loads(one[6:]) for one in told.iter_lines() if one.startswith("data: ")]
     told_of = [line["result"].get("task", line["result"].get("statusUpdate")) for line in lines]
     return [state_of(one) for one in told_of if one]

@@ -1,6 +1,7 @@
 """A server over stdio whose tool takes as long as a pipe is held open. Standard library only.
 
-`kettle.py FOLDER [reads]`: each call is noted in `FOLDER/heard`, and ends with `FOLDER/pipe`.
+`kettle.py FOLDER [reads]`: each call is noted in `FOLDER/heard`, with the key that tells whether it
+is made again, and ends with `FOLDER/pipe`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ TOOL: dict[str, Any] = {
 }
 
 
-def watch() -> dict[str, Any]:
+def watch(params: dict[str, Any]) -> dict[str, Any]:
+    key = params.get("_meta", {}).get("openfang/idempotency-key", "")
     with (FOLDER / "heard").open("a") as heard:
-        heard.write("watch\n")
+        heard.write(f"watch {key}\n")
     (FOLDER / "pipe").read_bytes()
     return {"content": [{"type": "text", "text": "The kettle boils."}]}
 
 
-def result(method: str) -> dict[str, Any]:
+def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method:
         case "initialize":
             return {
@@ -37,7 +39,7 @@ def result(method: str) -> dict[str, Any]:
         case "tools/list":
             return {"tools": [TOOL]}
         case "tools/call":
-            return watch()
+            return watch(params)
         case _:
             return {}
 
@@ -45,6 +47,7 @@ def result(method: str) -> dict[str, Any]:
 for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:
-        answer = {"jsonrpc": "2.0", "id": message["id"], "result": result(message["method"])}
+        told = result(message["method"], message.get("params", {}))
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": told}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

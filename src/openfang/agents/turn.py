@@ -6,6 +6,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from openfang.agents.attached import whole
@@ -212,7 +213,20 @@ class Turn:
             labels=self.labels,
             sessions=(*parent.sessions, self.opened.id),
             beside=self.around.sessions.begun(self.run, wish) if kept else (),
+            step=self._step(wish) if kept else made.id,
         )
+
+    def _step(self, wish: Wish) -> str:
+        """Name a call by the run, the turn in which it was wanted, and its place there.
+
+        A process that goes on with the run gives it the same name. A model may use an id again in a
+        later turn.
+        """
+        count = len(self.turns)
+        while count and self.turns[count - 1].speaker is not Speaker.AGENT:
+            count -= 1
+        named = f"{self.run} {count} {wish.id}"
+        return sha256(named.encode("utf-8", "replace")).hexdigest()[:32]
 
     @property
     def _handles(self) -> bool:

@@ -173,6 +173,8 @@ class Call:
     `beside` are statements that are written in the unit in which its start is recorded: they hold
     if, and only if, it was made. `pause` stops the time of those who wait. What comes of a call
     stays `apart` from the run, if it comes from outside: who made it lets nobody read it unasked.
+    `step` names it among all calls, and the same way when it is made again: whoever serves it can
+    tell by that.
     """
 
     tool: str
@@ -197,6 +199,7 @@ class Call:
     beside: Statements = field(default=(), compare=False, repr=False)
     pause: Pause | None = field(default=None, compare=False, repr=False)
     apart: bool = False
+    step: str = ""
     id: str = field(default_factory=lambda: new_id("call"))
 
     @property
@@ -231,6 +234,7 @@ class Call:
             resumes="",
             task="",
             apart=False,
+            step="",
             asker=self.root,
             peer="",
             beside=(),

@@ -167,9 +167,11 @@ class Desk:
         calling = Calling(self.parts, self.caller, self.chain, self.edge)
         return calling.make(tool_id(Kind.AGENT, agent), arguments, wanted, task=task)
 
-    def _recipe(self, agent: str, arguments: Mapping[str, Any], options: Options) -> Recipe | None:
+    async def _recipe(
+        self, agent: str, arguments: Mapping[str, Any], options: Options
+    ) -> Recipe | None:
         """Write down how another node makes the call that is the work on a task, if it can."""
-        return recipe_of(self.parts, self._call(agent, arguments, options), agent)
+        return await recipe_of(self.parts, self._call(agent, arguments, options), agent)
 
     async def _conversation(self, sent: Sent) -> _Talk:
         """Find the context that is meant and the session it is kept in, or make both."""

@@ -45,7 +45,7 @@ class Rebuilding:
     async def _begun(
         self, recipe: Recipe, task: Task, client: Client, progress: Listener
     ) -> Result:
-        call = call_of(self.parts, self.agents.running, recipe, task.id)
+        call = await call_of(self.parts, self.agents.running, recipe, task.id)
         return await self.parts.invoke(replace(call, client=client, progress=progress))
 
     async def _own_time(self, task: Task) -> Work:

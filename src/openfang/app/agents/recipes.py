@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from openfang.agents.origin import read_origin, write_origin
 from openfang.app.agents.holders import Holders
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.pipeline.tasks.engine import Recipe
 
-OWN_TIME: Final[Recipe] = {}
-"""A run that nobody sent a message for: what is known of it stands beside its task."""
+
+async def own_time() -> Recipe:
+    """Write nothing of a run that nobody asked for: what it does stands beside its task."""
+    return {}
 
 
-def recipe_of(parts: Parts, call: Call, agent: str) -> Recipe | None:
+async def recipe_of(parts: Parts, call: Call, agent: str) -> Recipe | None:
     """Write down a call; nothing of one that only this process can make.
 
     So it is with who has no key here, with a token that is shown once and kept nowhere, and with an
@@ -31,7 +33,7 @@ def recipe_of(parts: Parts, call: Call, agent: str) -> Recipe | None:
     """
     running = parts.agents.agents.running if parts.agents and parts.agents.agents else {}
     source = running.get(agent)
-    known = Holders(parts, running).can_find(call.caller, call.root)
+    known = await Holders(parts, running).can_find(call.caller, call.root)
     if not known or call.admin_token or source is None or source.spec.life:
         return None
     return {
@@ -46,10 +48,12 @@ def recipe_of(parts: Parts, call: Call, agent: str) -> Recipe | None:
     }
 
 
-def call_of(parts: Parts, running: Mapping[str, AgentSource], recipe: Recipe, task: str) -> Call:
+async def call_of(
+    parts: Parts, running: Mapping[str, AgentSource], recipe: Recipe, task: str
+) -> Call:
     """Make the call that was written down: as who its caller is now, for whom time begins anew."""
     holders, origin = Holders(parts, running), read_origin(recipe["origin"])
-    caller: Caller = holders.must_find(recipe["caller"], origin.asker)
+    caller: Caller = await holders.must_find(recipe["caller"], origin.asker)
     seconds: float = parts.config.guard.deadline_secs
     arguments: dict[str, Any] = recipe["arguments"]
     return Call(

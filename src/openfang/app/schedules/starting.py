@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from openfang.app.agents.holders import Holders, reaching
-from openfang.app.agents.recipes import OWN_TIME
+from openfang.app.agents.recipes import own_time
 from openfang.core.calls import FOREVER, Call
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
@@ -99,7 +99,7 @@ class Errands:
             context=errand.session_id,
             session=errand.session_id,
             work=self.work(errand, invoke),
-            recipe=lambda: OWN_TIME,
+            recipe=own_time,
             statements=(begin(self._session(errand)), *statements),
             task_id=errand.task_id,
         )

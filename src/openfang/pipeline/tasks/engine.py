@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Recipe: TypeAlias = Mapping[str, Any]
 """All that any node needs to build the work on a task; it is kept as JSON."""
-Written: TypeAlias = Callable[[], Recipe | None]
+Written: TypeAlias = Callable[[], Awaitable[Recipe | None]]
 """Writes the recipe of a task, where it has one: what only this process can do has none."""
 Build: TypeAlias = "Callable[[Task], Awaitable[Work]]"
 

@@ -55,7 +55,7 @@ def _nothing() -> None:
     """Nobody waits for it."""
 
 
-def _no_recipe() -> None:
+async def _no_recipe() -> None:
     """Only this process can work on it."""
 
 

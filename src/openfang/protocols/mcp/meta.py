@@ -17,6 +17,8 @@ CLIENT_INFO: Final = f"{_PREFIX}clientInfo"
 CLIENT_CAPABILITIES: Final = f"{_PREFIX}clientCapabilities"
 SERVER_INFO: Final = f"{_PREFIX}serverInfo"
 PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 - a name, not a secret
+STEP: Final = "openfang/idempotency-key"
+"""Under this a call of an agent's run says its name: the same, when it is made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

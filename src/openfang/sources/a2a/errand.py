@@ -138,12 +138,20 @@ class Errand:
     async def _sent(self, parts: tuple[Part, ...], context: str) -> PeerTask:
         self._ours = True
         metadata = metadata_of(self.admitted.call, self._hop.words())
-        message = TaskMessage(id=new_id("message"), role=Role.USER, parts=parts, metadata=metadata)
+        message = TaskMessage(id=self._named(), role=Role.USER, parts=parts, metadata=metadata)
         sent = Sent(agent=self.peer, message=message, context=context, task=self._task)
         self._context = context
         task = await self.client.send(sent, self._hear, self._headers)
         self._context = task.context
         return task
+
+    def _named(self) -> str:
+        """Name a message: the first of a call that is made again as it was named before.
+
+        Who knows it has a task for it already.
+        """
+        step = self.admitted.call.step
+        return f"message_{step}" if step and not self._task else new_id("message")
 
     async def _asked(self, task: PeerTask) -> PeerTask:
         """Put the questions of a peer to the client, for as long as it answers."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from openfang.core.deadline import Deadline
 from openfang.core.errors import CallTimedOut
 from openfang.protocols.mcp.levels import LOG_LEVEL
-from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES
+from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES, STEP
 from openfang.sources.mcp.abilities import SUBSCRIBE, UNSUBSCRIBE
 from openfang.sources.mcp.adapter import result_of
 from openfang.sources.mcp.errand import ClientErrand, PlainErrand
@@ -115,6 +115,8 @@ class Calls:
         meta = hop.words()
         if call.meta and (further := passed_on(call.meta)):
             meta = {**self.relay.clean(further), **meta}
+        if call.step:
+            meta[STEP] = call.step
         if client is not None and connection.era == "modern":
             meta[CLIENT_CAPABILITIES] = offered_by(client, self.spec)
             if client.level:

@@ -64,7 +64,7 @@ class Durable:
 
     async def queued(self, task: Task, recipe: Written) -> Sequence[Statement]:
         """Give what puts a task on its queue, unless only this process can work on it."""
-        written = recipe()
+        written = await recipe()
         if written is None:
             return ()
         queue = queue_of(task.agent, await self._bound(task.agent), self.parts.config.cluster)
@@ -124,7 +124,7 @@ class Durable:
     async def _joined(self) -> None:
         """Wait until others know this process: what nobody knows has taken is taken from it."""
         sql = "SELECT 1 FROM members WHERE node = ? AND process = ? AND left_at IS NULL"
-        while not await self.parts.database.read(sql, self._me):
+        while not await self.parts.database.read(sql, self._me):  # noqa: ASYNC110 - once
             await anyio.sleep(_LOOK_SECONDS)
 
     @property

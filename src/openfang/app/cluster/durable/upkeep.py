@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from openfang.core.errors import HomeError
+from openfang.storage.members import DEAD_NS
 from openfang.storage.tasks import QUEUE
 
 if TYPE_CHECKING:
@@ -28,11 +29,14 @@ _TAKEN: Final = (
     "SELECT DISTINCT executor_id FROM dbos.workflow_status AS flow "
     "WHERE status = 'PENDING' AND executor_id IS NOT NULL"
 )
-# Who has died is told by its beats, and whoever saw to it has written that it left.
-_LEFT: Final = (
-    f"{_TAKEN} AND NOT EXISTS (SELECT 1 FROM members WHERE left_at IS NULL "
-    "AND members.node || '/' || members.process = flow.executor_id)"
+_UNKNOWN: Final = (
+    f"{_TAKEN} AND NOT EXISTS (SELECT 1 FROM members WHERE left_at IS NULL "  # noqa: S608 - constants
+    "AND members.node || '/' || members.process = flow.executor_id"
 )
+# Who is silent for long may be slow to be heard: that it is dead is found out by its beats. Whoever
+# saw to that writes that it left.
+_LEFT: Final = f"{_UNKNOWN})"
+_SILENT: Final = f"{_UNKNOWN} AND beat_at > clock_ns() - {DEAD_NS})"
 _STRANDED: Final = (
     "SELECT tasks.id FROM tasks LEFT JOIN dbos.workflow_status AS flow "
     "ON flow.workflow_uuid = tasks.id WHERE tasks.final = 0 AND tasks.process = ? "
@@ -63,9 +67,9 @@ class Upkeep:
             await anyio.sleep(_LOOK_SECONDS)
 
     async def take_over(self, node: str) -> None:
-        """Put what a dead node had taken back on its queues, for those that live."""
-        taken = {name for (name,) in await self._read(_TAKEN)}
-        await self._take_back({name for name in taken if name.rpartition("/")[0] == node})
+        """Put what a dead node had taken back on its queues; it may serve again by now."""
+        silent = {name for (name,) in await self._read(_SILENT)}
+        await self._take_back({name for name in silent if name.rpartition("/")[0] == node})
 
     async def _take_back(self, gone: Collection[str]) -> None:
         """Twice is as good as once: what somebody has taken since is not theirs any more."""
