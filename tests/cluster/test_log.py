@@ -11,6 +11,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from anyio import to_thread
+from playwright.async_api import expect
+from tests.edges.web.screen import PATIENCE, chromium, opened, violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.requirement("C12.1", "C13.1", "C13.2")
 SECONDS = 60.0
 CALLS = 25
 OF_A_CALL = 3
+expect.set_options(timeout=PATIENCE)
 
 
 def events(answer: httpx.Response) -> Iterator[dict[str, str]]:
@@ -164,3 +168,35 @@ def _passed(sink: Path) -> list[tuple[str, int]]:
         return []
     lines = sink.read_text().splitlines()
     return [(one["node"], one["audit_id"]) for one in map(json.loads, lines)]
+
+
+@pytest.mark.requirement("C19.2")
+@pytest.mark.needs("chromium")
+async def test_the_page_tells_which_node_a_call_was_made_on(make_cluster: MakeCluster) -> None:
+    with make_cluster("ab") as cluster:
+        key = (cluster["a"].cli.home / "key").read_text().strip()
+        await to_thread.run_sync(cluster["b"].call, "system_time")
+        async with chromium() as browser, opened(browser, judged=True) as (page, wrong):
+            await page.goto(f"{cluster['a'].address}/login?next=/calls")
+            await page.fill("input[name=key]", key)
+            await page.press("input[name=key]", "Enter")
+            rows = page.locator("#rows tr")
+            await expect(rows).to_have_count(1)
+            await expect(rows.first.locator("td").nth(8)).to_have_text("b")
+            await to_thread.run_sync(cluster["b"].call, "json_query")
+            await expect(rows).to_have_count(2)
+            await expect(rows.first.locator("td").nth(8)).to_have_text("b")
+            assert await violations(page) == []
+            await rows.first.locator("a.open").click()
+            await expect(page.locator("section:has(#h-aud) dl")).to_contain_text(
+                "Node"
+            )
+            await page.locator("section:has(#h-aud) dd a").first.click()
+            await expect(page.locator("details.record summary")).to_contain_text("b #")
+            await page.goto(f"{cluster['a'].address}/")
+            nodes = page.locator("section:has(#h-nodes) tbody tr")
+            await expect(nodes).to_have_count(2)
+            await expect(nodes.nth(0)).to_contain_text("this one")
+            await expect(nodes.nth(1)).to_contain_text("Alive")
+            assert await violations(page) == []
+            assert wrong == []

@@ -15,8 +15,10 @@ from openfang.core.calls import Role
 from openfang.core.errors import NotFound
 from openfang.core.events import AuditEvent
 from openfang.core.watching import CallFilter, CallPage, CallStory
+from openfang.core.wire import moment
 from openfang.storage.calls import call_records, chain_records, records_in, records_of
 from openfang.storage.chains import Part, heads
+from openfang.storage.members import members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.watching import Figures, SeenCall
     from openfang.storage.log import LogRow
+    from openfang.storage.members import Member
     from openfang.storage.ports import Look, Reader
 
 T = TypeVar("T")
@@ -41,6 +44,18 @@ class HomeWatch:
         self._environ = environ
         self._tallies = Tallies()
         self._counting = anyio.Lock()
+
+    @property
+    def several(self) -> bool:
+        """Whether several nodes may write the log: then it is told which did."""
+        return self._parts.members is not None
+
+    async def nodes(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Show the nodes that share the database, and how each is; none where there is one."""
+        if not self.several or _whose(caller) is not None:
+            return ()
+        own, ends = self._parts.writer.node, await heads(self._parts.database)
+        return [node_body(one, own, ends) for one in await members(self._parts.database)]
 
     async def calls(self, caller: Caller, wanted: CallFilter) -> CallPage:
         """Find calls, the newest first."""
@@ -102,6 +117,20 @@ class HomeWatch:
 def _whose(caller: Caller) -> str | None:
     """Whose calls somebody may see: everybody's, or their own."""
     return None if caller.role in _WATCHERS else caller.id
+
+
+def node_body(member: Member, own: str, ends: Bookmark) -> dict[str, Any]:
+    """Show one node of several."""
+    return {
+        "node": member.node,
+        "state": member.state,
+        "version": member.version,
+        "address": member.address,
+        "started_at": moment(member.started_at),
+        "heard": member.silent / 1e9,
+        "records": ends.of(member.node),
+        "here": member.node == own,
+    }
 
 
 def _newest_of(node: str, after: int, last: int) -> Part:

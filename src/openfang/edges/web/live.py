@@ -41,7 +41,9 @@ class _Row:
 
     def drawn(self, ask: Ask) -> bytes:
         if not self.html:
-            text = ask.draw("_row.html", {"c": self.call, "fresh": True})
+            text = ask.draw(
+                "_row.html", {"c": self.call, "fresh": True, "several": ask.watch.several}
+            )
             lines = text.encode(errors="replace").split(b"\n")
             self.html = b"".join(b"data: %b\n" % line for line in lines if line)
         return self.html

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 class Watch(Protocol):
     """Calls as the log has them: everybody's for auditors and administrators, else one's own."""
 
+    @property
+    def several(self) -> bool:
+        """Whether several nodes may write the log: then it is told which did."""
+        ...
+
+    async def nodes(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Show the nodes that share the database, and how each is; none where there is one."""
+        ...
+
     async def calls(self, caller: Caller, wanted: CallFilter) -> CallPage:
         """Find calls, the newest first."""
         ...

@@ -61,6 +61,7 @@ async def show(ask: Ask) -> Page:
             "after": after,
             "records": story.records,
             "question": question,
+            "several": ask.watch.several,
             "auditor": ask.may(Role.AUDITOR),
         },
     )

@@ -53,6 +53,7 @@ async def show(ask: Ask) -> Page | Flow | Go:
             "sources": sorted(figures.sources),
             "edges": EDGES,
             "verdicts": VERDICTS,
+            "several": ask.watch.several,
             "everybody": ask.may(Role.AUDITOR),
         },
     )

@@ -49,6 +49,7 @@ async def show(ask: Ask) -> Page:
             "reasons": figures.reasons,
             "denied": figures.verdicts.get("deny", 0),
             "audit": _audit(status),
+            "nodes": await ask.watch.nodes(ask.caller),
         },
     )
 
