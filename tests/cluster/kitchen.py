@@ -41,7 +41,7 @@ class Kitchen:
         os.mkfifo(folder / "pipe")
         args = json.dumps(["-I", "-S", str(KETTLE), str(folder), "reads"])
         self.config = (
-            '[[mcp_servers]]\nname = "kitchen"\ntrust = "high"\nrisk = "LOW"\n'
+            'engine = "inline"\n[[mcp_servers]]\nname = "kitchen"\ntrust = "high"\nrisk = "LOW"\n'
             f'transport = {{ type = "stdio", command = "{sys.executable}", args = {args} }}\n'
         )
 

@@ -46,6 +46,7 @@ class Broker:
     redact: Callable[[str], str]
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
     _owed: list[Line] = field(init=False, default_factory=list[Line])
+    _handed: set[str] = field(init=False, default_factory=set[str])
     _first: object = field(init=False, default=None)
     _left: int = field(init=False, default=0)
     _several: bool = field(init=False, default=False)
@@ -143,7 +144,11 @@ class Broker:
         return min(self._open.values(), default=self.writer.head.seq + 1)
 
     def hand_over(self) -> None:
-        """Leave the endings of all calls under way to who wrote them in our place."""
+        """Leave the endings of all calls under way to who wrote them in our place.
+
+        Nothing may be queued, so that none of them is on its way.
+        """
+        self._handed |= {*self._open, *(line.call_id for line in self._owed)}
         self._open.clear()
         self._owed.clear()
 
@@ -187,7 +192,7 @@ class Broker:
         try:
             await self._commit(Unit(tuple(owed)), alone=True, owing=True)
         except BaseException:
-            self._owed += behind
+            self._owe(Unit((*behind,)))
             raise
 
     async def _commit(self, unit: Unit, *, alone: bool, owing: bool = False) -> Written:
@@ -205,7 +210,7 @@ class Broker:
 
     def _owe(self, unit: Unit) -> None:
         """Keep an ending that failed, also when its caller no longer waits for it."""
-        self._owed += unit.lines
+        self._owed += (line for line in unit.lines if line.call_id not in self._handed)
 
     def _line(self, record: Record) -> Line:
         payload, context = (

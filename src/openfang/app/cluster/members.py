@@ -225,6 +225,7 @@ class Members:
             _log.error("Others took this node for dead: the work stops here")
             self._cut_off()
         await self.taking_over.stopped(_STOP_SECONDS)
+        await self.parts.writer.drain()
         broker = self.parts.broker
         before = broker.process.renew()
         if ours:

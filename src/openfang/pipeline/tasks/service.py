@@ -148,10 +148,8 @@ class TaskService:
 
     def interrupt(self) -> None:
         """Stop all works as the end of the node does, and take none until it goes on."""
-        self._interrupted, self._goes_on = anyio.Event(), anyio.Event()
-        if self._working.group is None:
-            self._interrupted.set()
-        else:
+        if self._working.group is not None:
+            self._interrupted, self._goes_on = anyio.Event(), anyio.Event()
             self._working.group.cancel_scope.cancel()
 
     async def stopped(self) -> None:
