@@ -152,3 +152,26 @@ def test_a_node_that_nobody_hears_stops_its_work_and_comes_back_as_another_proce
         assert (member(url, "b")[1], kitchen.heard) == (False, 2)
         assert b.call("system_time")["outcome"] == "ok"
         assert_each_call_ended_once(a, url)
+
+
+def test_a_node_that_is_heard_again_before_anybody_took_over_goes_on_itself(
+    make_home: Callable[[], Cli], empty_postgres: str, kitchen: Kitchen
+) -> None:
+    url = empty_postgres
+    with on_a_wire(make_home, url, kitchen) as (a, b, wire):
+        begun, before = send(b), member(url, "b")
+        a.kill()  # nobody is left to take over
+        with kitchen.watched():
+            wire.cut()
+            until(lambda: ready(b) == (503, "cut off from the database"))
+            wire.mend()
+            until(lambda: ready(b) == (200, "ready"))
+        until(lambda: kitchen.heard == 2)  # what was stopped; the server heard of both
+        with kitchen.watched():
+            assert state(b, begun) == "working"
+        until(lambda: state(b, begun) == "completed")
+        assert member(url, "b")[0] != before[0]
+        until(lambda: not open_calls(url))
+        assert_each_call_ended_once(b, url)
+        ended = f"SELECT ended_at IS NOT NULL FROM processes WHERE id = '{before[0]}'"  # noqa: S608
+        until(lambda: rows(url, ended) == [(True,)])
