@@ -102,6 +102,9 @@ class Database:
         del topic, hear
         return False
 
+    def tell(self, topic: str, subject: str) -> None:
+        """Nobody hears."""
+
     async def _in_thread(self, work: Callable[[], T], turns: CapacityLimiter | None) -> T:
         if turns is None:
             turns = self._readers = self._readers or CapacityLimiter(_READERS)

@@ -75,6 +75,10 @@ class Storage(Reader, Protocol):
         """
         ...
 
+    def tell(self, topic: str, subject: str) -> None:
+        """Tell all nodes something that nothing is kept of; it comes in order, or not at all."""
+        ...
+
     async def aclose(self) -> None:
         """Give it back."""
         ...

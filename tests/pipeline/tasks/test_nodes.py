@@ -10,14 +10,16 @@ import pytest
 from tests.pipeline.tasks import nodes
 from tests.pipeline.tasks.scene import Held, everything, says
 from tests.pipeline.tasks.test_questions import ONE, asked, asks, form
+from tests.pipeline.tasks.test_watching import spoken
 from tests.postgres import run
 
+from openfang.core.agents import Wanted, Wish, Words
 from openfang.core.clients import ELICITATION
 from openfang.core.errors import Conflict, Rejected
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
-from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
-from openfang.pipeline.tasks import watching
+from openfang.core.tasks import Moved, Spoken, Task, TaskState, TaskUpdate
+from openfang.pipeline.tasks import carrying, watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -241,3 +243,64 @@ async def test_a_task_that_another_node_took_over_is_not_worked_on_any_more(
             update = await anext(watched)
     assert isinstance(update, TaskUpdate)
     assert update.task.state is TaskState.COMPLETED
+
+
+async def test_what_is_being_said_at_one_node_is_read_at_every_other(
+    two: tuple[Node, Node],
+) -> None:
+    a, b = two
+    held = Held()
+    task = await a.begin(held)
+    with anyio.fail_after(10):
+        await held.began.wait()
+        assert held.listener
+        held.listener(Words("Once "))
+        async with (
+            aclosing(b.service.watch(task.id)) as watched,
+            aclosing(b.service.watch(task.id)) as later,
+        ):
+            await anext(watched)
+            assert spoken([await anext(watched)]) == "Once "
+            held.listener(Words("upon\na \u00e4" * 500))
+            held.listener(Words(" time"))
+            whole, seen = "Once " + "upon\na \u00e4" * 500 + " time", list["Seen"]()
+            seen.append(TaskUpdate(task=task, what=Spoken(text="Once ", first=True), at=0))
+            while spoken(seen) != whole:
+                seen.append(await anext(watched))
+            await anext(later)
+            assert spoken([await anext(later)]) == whole
+            held.listener(Wanted(Wish(id="w", tool="look")))
+            held.listener(Words("Anew"))
+            for one in (watched, later):
+                assert spoken([await anext(one)]) == "Anew"
+            held.go.set()
+            update = await anext(watched)
+    assert isinstance(update, TaskUpdate)
+    assert update.task.state is TaskState.COMPLETED
+
+
+async def test_who_misses_words_is_told_all_of_them_again(
+    two: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying, "_SOON", 0.0)
+    a, b = two
+    held = Held()
+    task = await a.begin(held)
+    with anyio.fail_after(10):
+        await held.began.wait()
+        assert held.listener
+        async with aclosing(b.service.watch(task.id)) as watched:
+            await anext(watched)
+            held.listener(Words("Once "))
+            seen = [_update(await anext(watched))]
+            room = b.service._rooms.of(task.id)  # pyright: ignore[reportPrivateUsage]
+            room.words = ""  # as if they had never come
+            held.listener(Words("upon"))
+            while spoken(seen) != "Once upon":
+                seen.append(_update(await anext(watched)))
+    assert [one.what.first for one in seen if isinstance(one.what, Spoken)] == [True, True]
+
+
+def _update(seen: Seen) -> TaskUpdate:
+    assert isinstance(seen, TaskUpdate)
+    return seen

@@ -94,6 +94,8 @@ class Question:
 class Room:
     """One task. While the work on it is done here, `task` is how it is and `scope` ends the work.
 
+    Of one that another node works on, `seen` is how it was last, and `words` what it says.
+
     Changes take their turn by the lock, so that they are told in the order in which they happened.
     """
 
@@ -103,6 +105,9 @@ class Room:
     scope: anyio.CancelScope | None = None
     speech: Speech | None = None
     question: Question | None = None
+    seen: Task | None = None
+    words: str = ""
+    said_at: float = 0.0
     lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     _users: int = 0
     _watchers: dict[Watcher, None] = field(default_factory=dict["Watcher", None])

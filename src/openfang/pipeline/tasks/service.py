@@ -16,6 +16,7 @@ from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
 from openfang.pipeline.tasks.answering import Answer, left
+from openfang.pipeline.tasks.carrying import Carrying
 from openfang.pipeline.tasks.changes import TASKS, Changes
 from openfang.pipeline.tasks.engine import Inline
 from openfang.pipeline.tasks.ledger import Ledger, alone
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["TaskBounds", "TaskService", "Work"]
 
 _SECOND: Final = 1_000_000_000
+_NEWER: Final = 2**62
 
 
 def _to_nobody(task: Task, update: TaskUpdate) -> Sequence[Statement]:
@@ -112,7 +114,10 @@ class TaskService:
 
     def listen(self, storage: Storage) -> None:
         """Hear at once what other nodes make of tasks, where there are any."""
-        self._watching.tells = storage.on(TASKS, self._hear)
+        if storage.on(TASKS, self._hear):
+            carrying = Carrying(storage, self._rooms, self.now)
+            carrying.listen()
+            self._working.carrying = self._watching.carrying = carrying
 
     def _hear(self, subject: str) -> None:
         """A task has changed, maybe here; or any may have."""
@@ -120,7 +125,7 @@ class TaskService:
         room = self._rooms.find(task_id)
         for one in (room,) if room else () if task_id else self._rooms:
             one.hear()
-            if one.task is not None and (not task_id or int(version) > one.task.version):
+            if one.task is not None and int(version or _NEWER) > one.task.version:
                 self._working.wake()
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from openfang.core.tasks import Seen, Task
+    from openfang.pipeline.tasks.carrying import Carrying
     from openfang.pipeline.tasks.ledger import Ledger
     from openfang.pipeline.tasks.rooms import Room, Watcher
     from openfang.storage.processes import Process
@@ -36,8 +37,13 @@ class Watching:
 
     ledger: Ledger
     process: Process
-    tells: bool = field(init=False, default=False)
+    carrying: Carrying | None = field(init=False, default=None)
     recovered: bool = field(init=False, default=False)
+
+    @property
+    def tells(self) -> bool:
+        """Whether other nodes tell what they change."""
+        return self.carrying is not None
 
     async def watch(self, task_id: str) -> AsyncGenerator[Seen]:
         """Tell one from now on; who comes late hears all that was said so far at once."""
@@ -48,6 +54,7 @@ class Watching:
             # From here to what was said so far without a pause: nothing is heard twice.
             with room.watched() as watcher:
                 task = _newest(room.task, stored) or await self.ledger.stored(task_id)
+                room.seen = task
                 so_far = self._so_far(room, task)
                 yield task
                 if so_far is not None:
@@ -55,13 +62,13 @@ class Watching:
                 while not task.state.final:
                     update = await self._next(room, watcher, task)
                     if update.n > task.version:
-                        task = update.task
+                        task = room.seen = update.task
                     elif update.n:
                         continue
                     yield update
 
     def _so_far(self, room: Room, task: Task) -> TaskUpdate | None:
-        text = room.speech.so_far if room.speech else ""
+        text = room.speech.so_far if room.speech else room.words
         if not text or task.state.final:
             return None
         spoken = Spoken(text=text, first=True)
@@ -69,11 +76,13 @@ class Watching:
 
     async def _next(self, room: Room, watcher: Watcher, task: Task) -> TaskUpdate:
         left: float | None = None
+        self._say(room)
         while (update := await self._heard(room, watcher)) is None:
             if room.task is not None:
                 continue
             if (update := await self._look(task)) is not None:
                 break
+            self._say(room)
             if not await self.is_left(task.id):
                 left = None
             elif self._for_too_long(left := left or time.monotonic()):
@@ -90,6 +99,11 @@ class Watching:
         with anyio.move_on_after(_LOOK_SECONDS_IF_TOLD if self.tells else _LOOK_SECONDS):
             return await watcher.news()
         return None
+
+    def _say(self, room: Room) -> None:
+        """Say now and then that somebody watches here what another node says."""
+        if self.carrying is not None and room.task is None:
+            self.carrying.want(room)
 
     def _for_too_long(self, since: float) -> bool:
         seconds = _LOOK_SECONDS if self.recovered and not self.tells else _SECONDS_TO_TAKE_OVER

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openfang.core.tasks import Task
+    from openfang.pipeline.tasks.carrying import Carrying
     from openfang.pipeline.tasks.client import Filled
     from openfang.pipeline.tasks.ledger import Ledger
     from openfang.pipeline.tasks.rooms import Room
@@ -48,6 +49,7 @@ class Working:
     ledger: Ledger
     process: Process
     group: TaskGroup | None = field(init=False, default=None)
+    carrying: Carrying | None = field(init=False, default=None)
     draining: bool = field(init=False, default=False)
     _woken: anyio.Event = field(init=False, default_factory=anyio.Event)
 
@@ -134,6 +136,8 @@ class Working:
     def _spoken(self, room: Room, spoken: Spoken) -> None:
         if room.task is not None and not room.task.state.final:
             room.tell(TaskUpdate(task=room.task, what=spoken, at=self.ledger.now()))
+            if self.carrying is not None:
+                self.carrying.spoken(room, spoken)
 
     async def _to_its_end(self, room: Room, task: Task, work: Work) -> None:
         scope, speech = room.scope, room.speech
@@ -147,6 +151,8 @@ class Working:
                 await self.ledger.insist(task.id, moved)
         finally:
             room.task = room.scope = room.speech = None
+            if self.carrying is not None:
+                self.carrying.forget(room.id)
             room.hear()  # if it has not ended, another process goes on with it
             room.leave()
 

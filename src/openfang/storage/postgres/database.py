@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from openfang.core.log import QUERY_ROWS
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
-from openfang.storage.postgres.notices import Ear
+from openfang.storage.postgres.notices import Ear, Voice
 from openfang.storage.postgres.pool import Pool
 from openfang.storage.postgres.queries import query
 from openfang.storage.postgres.reading import read_on
@@ -34,11 +34,13 @@ class PostgresStorage:
     dialect: Dialect = field(init=False, default="postgres")
     pool: Pool = field(init=False)
     _ear: Ear = field(init=False)
+    _voice: Voice = field(init=False)
     statements: int = field(init=False, default=0)
     """How many were sent to read, for whoever counts."""
 
     def __post_init__(self) -> None:
         self.pool, self._ear = Pool(self.address), Ear(self.address)
+        self._voice = Voice(self.pool)
 
     async def read(
         self, sql: str, parameters: Sequence[Any] = (), *, most: int | None = None
@@ -65,8 +67,13 @@ class PostgresStorage:
         self._ear.on(topic, hear)
         return True
 
+    def tell(self, topic: str, subject: str) -> None:
+        """Tell all nodes something, in the background."""
+        self._voice.tell(topic, subject)
+
     async def aclose(self) -> None:
         """Give the connections back."""
+        await self._voice.aclose()
         await self._ear.aclose()
         await self.pool.aclose()
 

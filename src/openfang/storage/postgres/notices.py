@@ -11,6 +11,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.errors import HomeError
 from openfang.storage.postgres.address import CONNECT_SECONDS
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from openfang.storage.jobs import Job
     from openfang.storage.ports import Hear
     from openfang.storage.postgres.address import Address
+    from openfang.storage.postgres.pool import Pool
 
 CHANNEL: Final = "openfang"
 _TELL: Final = "SELECT pg_notify('openfang', word) FROM unnest($1::text[]) AS word"
-_LONGEST: Final = 500
+_LONGEST: Final = 7_000
+"""In bytes; a server carries up to 8,000."""
+_MOST_WAITING: Final = 1_000
 _PAUSE: Final = 0.5
 _PROBE: Final = 10.0
 """After so many seconds of silence it is seen whether the connection is still one."""
@@ -39,13 +43,48 @@ def words(jobs: Iterable[Job]) -> Sequence[str]:
 
 def _word(topic: str, subject: str) -> str:
     """One word. Of a subject that the server would not carry it tells that there is one."""
-    fits = len(subject) <= _LONGEST and subject.isprintable()
+    fits = subject.isprintable() and len(subject.encode()) <= _LONGEST
     return f"{topic} {subject if fits else ''}"
 
 
 async def tell(connection: Any, told: Sequence[str]) -> None:  # noqa: ANN401 - the driver has no types
     """Tell all of them by one statement: a transaction of its own, which changes no table."""
     await connection.execute(_TELL, told)
+
+
+@dataclass(slots=True)
+class Voice:
+    """Tells what no unit has changed, in order; what waits for the server is told together."""
+
+    pool: Pool
+    _waiting: list[str] = field(init=False, default_factory=list[str])
+    _work: asyncio.Task[None] | None = field(init=False, default=None)
+
+    def tell(self, topic: str, subject: str) -> None:
+        """Have it told; who is too far behind tells nothing more for now."""
+        if len(self._waiting) >= _MOST_WAITING:
+            return
+        self._waiting.append(_word(topic, subject))
+        if self._work is None:
+            self._work = asyncio.get_running_loop().create_task(self._tell_all())
+
+    async def aclose(self) -> None:
+        """Tell no more."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.cancel()
+            await asyncio.wait([work])
+
+    async def _tell_all(self) -> None:
+        try:
+            while self._waiting:
+                told, self._waiting = self._waiting, []
+                async with self.pool.connection() as connection:
+                    await tell(connection, told)
+        except HomeError as error:
+            _log.warning("What was said is not told to other nodes: %s", error.message)
+        finally:
+            self._work = None
 
 
 @dataclass(slots=True)
