@@ -104,6 +104,7 @@ TYPED = {
     "approvals approve": "{question}",
     "approvals deny": "{question}",
     "audit sql": "SELECT/**/1",
+    "audit show": "1",
     "audit prove": f"1 {'ab' * 32}",
     "keys create": "another --admin",
     "keys revoke": "victim",

@@ -45,6 +45,21 @@ def test_a_home_moves_over_whole_and_a_second_time_there_is_nothing_to_do(
     )
 
 
+def test_how_far_readers_of_the_log_have_got_goes_with_its_node(
+    fresh: Cli, empty_postgres: str
+) -> None:
+    places = {"ledger.folded": "7", "sink:stdout": "5", "anchor:ab": "3"}
+    with closing(sqlite3.connect(fresh.home / "openfang.db")) as database, database:
+        database.executemany("INSERT INTO settings VALUES (?, ?)", places.items())
+    assert fresh("storage", "migrate", "--to", empty_postgres).code == 0
+    (rows,) = asyncio.run(run(empty_postgres, "SELECT name, value FROM settings"))
+    there = {row["name"]: row["value"] for row in rows}
+    assert {f"{name}@{there['node']}": value for name, value in places.items()}.items() <= (
+        there.items()
+    )
+    assert not places.keys() & there.keys()
+
+
 def test_nothing_moves_while_a_daemon_serves_nor_over_what_is_there(
     fresh: Cli, postgres: str
 ) -> None:

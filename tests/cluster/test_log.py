@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ import pytest
 from anyio import to_thread
 from playwright.async_api import expect
 from tests.edges.web.screen import PATIENCE, chromium, opened, violations
+from tests.postgres import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,11 +122,16 @@ def _shown_and_counted(cluster: Cluster, last: str) -> None:
     assert (shown["node"], shown["audit_id"]) == ("c", 2)
     tail = cluster["c"].cli("audit", "tail", "-n", "200", "--json").lines
     assert {line["node"] for line in tail} >= set("abc")
-    exported = cluster["a"].cli("audit", "export", "proven.jsonl", "--with-checkpoints")
+    lines = str(cluster["a"].cli.home / "proven.jsonl")
+    exported = cluster["a"].cli("audit", "export", lines, "--with-checkpoints")
     assert exported.code == 0, exported.err
     key = cluster["b"].cli("audit", "verify", "--json").json["key"]
-    checked = cluster["c"].cli("audit", "verify", "--file", "proven.jsonl", "--key", key)
+    checked = cluster["c"].cli("audit", "verify", "--file", lines, "--key", key)
     assert checked.code == 0, checked.out
+    altered = "UPDATE audit SET payload = '{}' WHERE node = 'b' AND seq = 3"
+    asyncio.run(run(cluster.database, altered))
+    found = cluster["c"].cli("audit", "verify", "--json").json["findings"]
+    assert [(one["kind"], one["node"], one["record"]) for one in found] == [("altered", "b", 3)]
 
 
 def test_a_survivor_passes_on_what_a_dead_node_has_not(
@@ -183,14 +190,12 @@ async def test_the_page_tells_which_node_a_call_was_made_on(make_cluster: MakeCl
             rows = page.locator("#rows tr")
             await expect(rows).to_have_count(1)
             await expect(rows.first.locator("td").nth(8)).to_have_text("b")
-            await to_thread.run_sync(cluster["b"].call, "json_query")
+            await to_thread.run_sync(cluster["b"].call, "system_time")
             await expect(rows).to_have_count(2)
             await expect(rows.first.locator("td").nth(8)).to_have_text("b")
             assert await violations(page) == []
             await rows.first.locator("a.open").click()
-            await expect(page.locator("section:has(#h-aud) dl")).to_contain_text(
-                "Node"
-            )
+            await expect(page.locator("section:has(#h-aud) dl")).to_contain_text("Node")
             await page.locator("section:has(#h-aud) dd a").first.click()
             await expect(page.locator("details.record summary")).to_contain_text("b #")
             await page.goto(f"{cluster['a'].address}/")

@@ -21,7 +21,7 @@ from openfang.core.log import Search
 from openfang.core.usage import DAY_NS, UsageQuery
 from openfang.core.watching import CallFilter
 from openfang.storage.calls import call_records, chain_records, records_of
-from openfang.storage.chains import chains, heads
+from openfang.storage.chains import chains, heads, read_so_far
 from openfang.storage.database import at_once
 from openfang.storage.ledger import LedgerStore, fold
 from openfang.storage.log import batches, head_of, places, record, search
@@ -301,3 +301,24 @@ def test_a_bookmark_is_read_as_it_was_written(of: dict[str, int], rest: int) -> 
 def test_whatever_else_it_is_it_is_no_bookmark(text: str) -> None:
     found = read_bookmark(text)
     assert found is None or read_bookmark(str(found)) == found
+
+
+def test_a_bookmark_does_not_grow_with_every_node_that_ever_was(database: Database) -> None:
+    log, day = Log(database), 86_400
+    for number in range(20):
+        log.put(f"old-{number:02}")
+    log.put("a", 3 * day)
+    seen, newest = at_once(read_so_far(database, None))
+    assert seen == newest
+    assert len(seen.places) == 1
+    # One of the old ones comes back, a new one joins: only what they write now is news.
+    log.put("b", day // 24)
+    log.put("old-07")
+    later = read_bookmark(str(seen))
+    assert later is not None
+    found = at_once(recent(database, later, 10))
+    assert named(found.records) == log.records[-2:]
+    # Who had read but a part of an old one reads the rest of it.
+    if database.dialect == "postgres":
+        behind = Bookmark({**seen.places, "old-03": 0})
+        assert named(at_once(recent(database, behind, 10)).records)[0] == ("old-03", 1)

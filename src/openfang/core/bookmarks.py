@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 ALONE: Final = ""
 """Stands for the node where the number alone is the key of a record."""
@@ -49,6 +49,17 @@ class Bookmark:
     def at(self, heads: Bookmark) -> Bookmark:
         """The same in a log that ends there: nothing of it is beyond its end."""
         return Bookmark({node: min(self.of(node), end) for node, end in heads.places.items()})
+
+    def one_less(self) -> Bookmark:
+        """The same, but for the last record of each node."""
+        return Bookmark({node: last - 1 for node, last in self.places.items()}, self.rest - 1)
+
+    def without(self, nodes: Collection[str]) -> Bookmark:
+        """The same, but of these nodes."""
+        if not nodes:
+            return self
+        kept = {node: last for node, last in self.places.items() if node not in nodes}
+        return Bookmark(kept, self.rest)
 
     def behind(self, other: Bookmark) -> Iterator[tuple[str, int, int]]:
         """Name what the other has beyond this one: node, the last number here, and there."""

@@ -16,7 +16,7 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
-from openfang.storage.chains import ORDER, Part, chains, in_time, of_chain, within
+from openfang.storage.chains import ORDER, Part, chains, first_since, heads_of, in_time, within
 from openfang.storage.marks import among
 from openfang.storage.paging import Found, Page
 from openfang.storage.recent import CALLER, FROM_LOG, readable, shown
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from openfang.core.bookmarks import Bookmark
     from openfang.core.watching import CallFilter
-    from openfang.storage.chains import Chain
     from openfang.storage.log import LogRow
     from openfang.storage.ports import Reader
 
@@ -69,21 +68,26 @@ async def call_records(
     """
     where, parameters = _conditions(wanted, caller)
     reach = wanted.limit * _RECORDS_EACH if len(where) == 1 else WINDOW
-    page = Page(wanted.limit)
-    for chain in await chains(reader):
+    page, known = Page(wanted.limit), await chains(reader)
+    last = heads_of(known, reader) if wanted.before is None else wanted.before.one_less()
+    for chain in known:
+        upto = last.of(chain.node)
         if page.full_by(chain.at):
-            page.leave(chain, wanted.before)
-            continue
-        last = chain.seq if wanted.before is None else wanted.before.of(chain.node) - 1
-        if last > 0:
-            part = Part(chain.node, max(0, last - reach), last)
+            page.leave(chain.node, upto)
+        elif upto > 0:
+            part = Part(chain.node, max(0, upto - reach), upto)
             found = await _ids(reader, part, " AND ".join(where), parameters, wanted.limit + 1)
             page.add(part, found)
     for part in page.cut:
         page.end(await _time_behind(reader, part), part.node)
     names = page.taken()
-    # A call may have more records than those that were found by: also behind them.
-    wide = [Part(one.node, one.after - _RECORDS_EACH * 10, one.last + WINDOW) for one in page.parts]
+    # A call may have more records than those that were found by: also behind them, or elsewhere.
+    reach += _RECORDS_EACH * 10
+    wide = [
+        Part(one.node, last.of(one.node) - reach, last.of(one.node) + WINDOW)
+        for one in known
+        if one.at >= page.since
+    ]
     within_it, numbers = within(wide)
     kinds = among("event", _KINDS)
     sql = f"{FROM_LOG}{within_it} AND {among('call_id', names)} AND {kinds} {ORDER[reader.dialect]}"
@@ -143,7 +147,7 @@ async def records_in(reader: Reader, parts: Sequence[Part]) -> list[dict[str, An
 async def records_of(reader: Reader, call_id: str) -> Sequence[LogRow]:
     """Read all records of one call, as far as they stand near its beginning."""
     known, since = await chains(reader), _time_of(call_id) - _EARLIER
-    starts = {one.node: await _first_since(reader, one, since) for one in known if one.at >= since}
+    starts = {one.node: await first_since(reader, one, since) for one in known if one.at >= since}
     parts = [Part(node, first - 1, first - 1 + _OF_ONE) for node, first in starts.items()]
     found = await _of_call(reader, parts, call_id)
     if not found:  # the clock may have been set since
@@ -178,7 +182,7 @@ async def _around(reader: Reader, of_one: Sequence[LogRow]) -> list[Part]:
         if own:
             parts.append(Part(chain.node, min(own) - _CHAIN - 1, max(own) + _CHAIN - 1))
         elif chain.at >= first:
-            begin = await _first_since(reader, chain, first)
+            begin = await first_since(reader, chain, first)
             parts.append(Part(chain.node, begin - _CHAIN, begin + _CHAIN))
     return parts
 
@@ -190,18 +194,3 @@ def _time_of(call_id: str) -> int:
         return int(digits, 16) * 1_000_000
     except ValueError:
         return 0
-
-
-async def _first_since(reader: Reader, chain: Chain, at: int) -> int:
-    """Find the first record of a chain that is not older, by halving."""
-    low, high = 1, chain.seq + 1
-    where, names = of_chain(chain.node)
-    sql = f"SELECT at FROM audit WHERE {where} AND seq >= ? ORDER BY seq LIMIT 1"  # noqa: S608 - constants
-    while low < high:
-        middle = (low + high) // 2
-        found = await reader.read(sql, (*names, middle))
-        if found and found[0][0] < at:
-            low = middle + 1
-        else:
-            high = middle
-    return low

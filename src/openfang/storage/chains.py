@@ -31,6 +31,11 @@ _EACH: Final = """
 """
 
 
+_QUIET_NS: Final = 86_400_000_000_000
+_ADRIFT_NS: Final = 3_600_000_000_000
+"""More than the clocks of two nodes may differ."""
+
+
 class Chain(NamedTuple):
     """A chain, and its last record: the number and the time."""
 
@@ -56,6 +61,41 @@ async def chains(reader: Reader) -> list[Chain]:
 async def heads(reader: Reader) -> Bookmark:
     """Say where the log ends now."""
     return heads_of(await chains(reader), reader)
+
+
+async def read_so_far(reader: Reader, mark: Bookmark | None) -> tuple[Bookmark, Bookmark]:
+    """Say what somebody with this bookmark has read, and up to where there is something to read.
+
+    A chain that was read to its end and has been quiet for a day is in neither: else they would
+    grow with every node that ever was. One that a bookmark does not name was such a one, or is new.
+    """
+    known = await chains(reader)
+    ends = heads_of(known, reader)
+    if mark is None:
+        seen = ends
+    elif mark.places and reader.dialect != "sqlite":
+        since = await _latest(reader, mark.at(ends)) - _ADRIFT_NS
+        seen = Bookmark({one.node: await _seen(reader, one, mark, since) for one in known})
+    else:
+        seen = mark.at(ends)
+    quiet = {one.node for one in known if one.at < known[0].at - _QUIET_NS}
+    left_out = {node for node in quiet if seen.of(node) == ends.of(node)}
+    return seen.without(left_out), ends.without(left_out)
+
+
+async def _latest(reader: Reader, mark: Bookmark) -> int:
+    """When the newest of the records was written that a bookmark names."""
+    where, parameters = within(Part(node, last - 1, last) for node, last in mark.places.items())
+    found = await reader.read(f"SELECT MAX(at) FROM audit WHERE {where}", parameters)  # noqa: S608 - marks only
+    return found[0][0] or 0
+
+
+async def _seen(reader: Reader, chain: Chain, mark: Bookmark, since: int) -> int:
+    if chain.node in mark.places:
+        return min(mark.places[chain.node], chain.seq)
+    if chain.at < since:
+        return chain.seq
+    return await first_since(reader, chain, since) - 1
 
 
 def heads_of(found: Iterable[Chain], reader: Reader) -> Bookmark:
@@ -94,3 +134,18 @@ def in_time(rows: Sequence[Row], dialect: Dialect) -> Sequence[Row]:
         return rows
     each = [list(some) for _, some in groupby(rows, key=itemgetter(0))]
     return list(merge(*each, key=itemgetter(2)))
+
+
+async def first_since(reader: Reader, chain: Chain, at: int) -> int:
+    """Find the first record of a chain that is not older, by halving."""
+    low, high = 1, chain.seq + 1
+    where, names = of_chain(chain.node)
+    sql = f"SELECT at FROM audit WHERE {where} AND seq >= ? ORDER BY seq LIMIT 1"  # noqa: S608 - constants
+    while low < high:
+        middle = (low + high) // 2
+        found = await reader.read(sql, (*names, middle))
+        if found and found[0][0] < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low

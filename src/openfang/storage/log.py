@@ -164,7 +164,7 @@ async def named(reader: Reader, name: str) -> list[LogRow]:
 def _name(name: str) -> tuple[str, int]:
     """Read the name of a record."""
     mark = read_bookmark(name)
-    if mark is None or len(mark.places) + bool(mark.rest) != 1:
+    if mark is None or "," in name:
         raise Rejected(
             f"{name[:100]} is no record.",
             status=422,

@@ -14,7 +14,7 @@ from openfang.core.bookmarks import Bookmark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from openfang.storage.chains import Chain, Part
+    from openfang.storage.chains import Part
 
 
 class Found(NamedTuple):
@@ -43,10 +43,10 @@ class Page:
         self._found.sort(reverse=True)
         return len(self._found) > self.limit and at < self._found[self.limit].at
 
-    def leave(self, chain: Chain, before: Bookmark | None) -> None:
+    def leave(self, node: str, last: int) -> None:
         """Leave a chain for a later page."""
-        self._bounds[chain.node] = chain.seq + 1 if before is None else before.of(chain.node)
-        self._left.add(chain.node)
+        self._bounds[node] = last + 1
+        self._left.add(node)
 
     def add(self, part: Part, found: Sequence[Found]) -> None:
         """Take what was found in a part: one more than a page holds, if there is so much."""
@@ -79,6 +79,11 @@ class Page:
             names[one.name] = None
             self._taken.append(one)
         return list(names)
+
+    @property
+    def since(self) -> int:
+        """When the oldest was written that is on the page."""
+        return min((one.at for one in self._taken), default=0)
 
     def older(self) -> Bookmark | None:
         """Say before which records the next page begins, unless all has been looked at."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openfang.core.bookmarks import ALONE
 from openfang.core.events import AuditEvent
-from openfang.storage.chains import ORDER, Part, heads, in_time, of_chain, within
+from openfang.storage.chains import ORDER, Part, in_time, of_chain, read_so_far, within
 from openfang.storage.marks import among
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ async def recent(
 
     Where a caller is named only that one's, and beside them events of these kinds.
     """
-    parts = await _parts(reader, after, limit)
+    after, newest = await read_so_far(reader, after)
+    parts = await _parts(reader, after, newest, limit)
     if not parts:
         return Recent((), after)
     where, parameters = within(parts)
@@ -75,9 +76,9 @@ async def recent(
     return Recent(shown(in_time(found, reader.dialect)), after)
 
 
-async def _parts(reader: Reader, after: Bookmark, limit: int) -> list[Part]:
+async def _parts(reader: Reader, after: Bookmark, newest: Bookmark, limit: int) -> list[Part]:
     """Find what is new of each chain: so many records, whatever was cut out of it."""
-    news = sorted((node, last) for node, last, _ in after.behind(await heads(reader)))
+    news = sorted((node, last) for node, last, _ in after.behind(newest))
     each, parameters = list[str](), list[Any]()
     for node, last in news:
         where, names = of_chain(node)

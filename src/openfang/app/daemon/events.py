@@ -36,7 +36,7 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
-from openfang.storage.chains import heads
+from openfang.storage.chains import read_so_far
 from openfang.storage.recent import recent
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Feed:
             self._send_to_all(self._health_event(self._last))
 
     async def _follow(self) -> None:
-        newest = await heads(self._database)
+        self._last, newest = await read_so_far(self._database, self._last)
         while self._last.misses(newest):
             self._pass_on(await self._read(self._last, _ALL, self._follows), newest)
 
@@ -293,8 +293,7 @@ class Feed:
 
     async def _stream(self, who: Listening) -> AsyncGenerator[bytes]:
         with self._counted(who.caller.id):
-            newest = await heads(self._database)
-            seen = newest if who.after is None else who.after.at(newest)
+            seen, newest = await read_so_far(self._database, who.after)
             yield b"retry: 1000\n" + self._health_event(seen)
             # It joins in the same turn in which it has caught up: nothing is passed on meanwhile.
             while seen.misses(wanted := newest | self._last):

@@ -17,7 +17,7 @@ from openfang.core.events import AuditEvent
 from openfang.core.watching import CallFilter, CallPage, CallStory
 from openfang.core.wire import moment
 from openfang.storage.calls import call_records, chain_records, records_in, records_of
-from openfang.storage.chains import Part, heads
+from openfang.storage.chains import Part, heads, read_so_far
 from openfang.storage.members import members
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class HomeWatch:
         self, caller: Caller, after: Bookmark | None
     ) -> tuple[Sequence[SeenCall], Bookmark]:
         """Find the calls of which something was written since, and say up to which records."""
-        newest = await self._aside(heads)
-        parts = [] if after is None else [_newest_of(*one) for one in after.behind(newest)]
+        seen, newest = await self._aside(partial(read_so_far, mark=after))
+        parts = [_newest_of(*one) for one in seen.behind(newest)]
         if not parts:
             return (), newest
         records = await self._aside(partial(records_in, parts=parts))

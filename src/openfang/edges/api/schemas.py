@@ -376,8 +376,7 @@ QUESTIONS_QUERY: dict[str, Schema] = {
     "after": word(),
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
-_PLACE = "([^,:]+:)?[0-9]{1,18}"
-_BOOKMARK = f"^{_PLACE}(,{_PLACE})*$"
+_PLACE = "([A-Za-z0-9._~%-]+:)?[0-9]{1,18}"
 SEARCH_QUERY: dict[str, Schema] = {
     "event": word(),
     "tool": word(),
@@ -387,8 +386,8 @@ SEARCH_QUERY: dict[str, Schema] = {
     "level": one_of("info", "warning", "error"),
     "text": word(),
     "node": word(),
-    "record": word(),
-    "after": {"type": "string", "pattern": _BOOKMARK, "maxLength": 100_000},
+    "record": word(pattern=f"^{_PLACE}$"),
+    "after": word(pattern=f"^{_PLACE}(,{_PLACE})*$"),
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
 }
 EXPORT_QUERY: dict[str, Schema] = {"after": SEARCH_QUERY["after"], "proven": _FLAG}

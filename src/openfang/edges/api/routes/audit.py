@@ -82,7 +82,7 @@ ENDPOINTS = (
         access=Access.AUDITOR,
         query=schemas.SEARCH_QUERY,
         answers={200: "Records"},
-        problems=(403,),
+        problems=(403, 422),
     ),
     Endpoint(
         method="GET",

@@ -128,7 +128,9 @@ ENDPOINTS = (
         name="events",
         summary="What happens, live: one's own calls, or everybody's for who may read the log.",
         handle=_events,
-        headers={"Last-Event-ID": "The last number that was seen: nothing after it is missed."},
+        headers={
+            "Last-Event-ID": "The last id that was seen, at any node: nothing later is missed."
+        },
         answers={200: Text("text/event-stream", schemas.EVENT)},
         problems=(429,),
     ),
