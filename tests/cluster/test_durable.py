@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.requirement("C13.3"), pytest.mark.timeout(240)]
 NODES = "abc"
 TAKEOVER = 15.0
+TASKS = int(os.environ.get("CLUSTER_TASKS", "12"))
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +161,7 @@ def test_no_task_is_lost_while_one_node_after_the_other_is_killed(kettle: Kitche
     tasks = list[str]()
     for victim in NODES:
         alive = others(victim)
-        tasks += [kettle.send(node, "clock") for node in islice(each(NODES), 33)]
+        tasks += [kettle.send(node, "clock") for node in islice(each(NODES), TASKS)]
         kettle.cluster.kill(victim)
         tasks.append(kettle.send(alive[0], "clock"))
         kettle.back(victim)

@@ -56,10 +56,10 @@ class AgentRunStore:
         """List them but for those whose task is on a queue: whoever takes that goes on with it."""
         queued = (
             "SELECT 1 FROM tasks WHERE tasks.id = agent_runs.task AND tasks.final = 0 "
-            "AND tasks.process = ?"
+            "AND tasks.process LIKE ?"
         )
         where = f"state = 'running' AND NOT EXISTS ({queued}) ORDER BY started_at, id"
-        return await self._select(where, (QUEUE,))
+        return await self._select(where, (f"{QUEUE}%",))
 
     async def under_way_for(self, task: str) -> RunUnderWay | None:
         """Find the one that works on a task."""

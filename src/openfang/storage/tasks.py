@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Statement = tuple[str, "Sequence[Any]"]
 QUEUE: Final = "queue"
-"""The process of a task on which whichever node takes it from its queue works."""
+"""The process of a task that is on a queue; behind a colon, who has taken it from there."""
 _COLUMNS: Final = (
     "id, agent, caller, context, session, state, version, labels, body, created_at, changed_at"
 )
@@ -104,8 +104,8 @@ class TaskStore:
 
     async def held_by(self, process: str) -> dict[str, int]:
         """Name those that have not ended and are in this process, each with its version."""
-        sql = "SELECT id, version FROM tasks WHERE final = 0 AND process = ?"
-        return dict(await self.database.read(sql, (process,)))
+        sql = "SELECT id, version FROM tasks WHERE final = 0 AND process IN (?, ?)"
+        return dict(await self.database.read(sql, own(process)))
 
     async def stuck(self, before: int) -> list[str]:
         """Name those that have not ended, and did not change since then."""
@@ -263,6 +263,22 @@ def unchanged(task: Task) -> Statement:
         "WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND version = ?)"
     )
     return sql, (task.id, task.id, task.version)
+
+
+def own(process: str) -> tuple[str, str]:
+    """Say how a process is named in tasks of its own, and in those that it took from a queue."""
+    return process, f"{QUEUE}:{process}"
+
+
+def is_queued(process: str) -> bool:
+    """Whether a task of this process is on a queue: if it is gone, another one takes it."""
+    return process.partition(":")[0] == QUEUE
+
+
+def taken(task_id: str, by: str) -> Statement:
+    """Keep who has taken a task from its queue: whoever had it before has it no longer."""
+    sql = "UPDATE tasks SET process = ? WHERE id = ? AND final = 0"
+    return sql, (own(by)[1], task_id)
 
 
 def take_over(task_id: str, process: str, by: str) -> Statement:

@@ -13,6 +13,7 @@ import anyio
 from openfang.core.errors import AuditUnavailable, Conflict, HomeError, NotFound
 from openfang.core.tasks import Moved, Task, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
+from openfang.storage.tasks import own
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -126,7 +127,7 @@ class Ledger:
             await self._caught_up(room, before)
         except NotFound:  # it made way for others after its end
             return False
-        return await self.store.process(before.id) == self.changes.process.id
+        return await self.store.process(before.id) in own(self.changes.process.id)
 
     async def insist(self, task_id: str, moved: Moved, *, taken_from: str = "") -> Task | None:
         """Change one as soon as that can be written, unless it has ended or is somebody else's."""

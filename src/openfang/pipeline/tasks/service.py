@@ -25,7 +25,7 @@ from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
 from openfang.pipeline.tasks.working import Work, Working
-from openfang.storage.tasks import QUEUE, TaskHead, written
+from openfang.storage.tasks import QUEUE, TaskHead, is_queued, taken, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -231,13 +231,20 @@ class TaskService:
                 self._working.start(task, work)
         return task
 
-    async def work(self, task_id: str, build: Build) -> None:
-        """Work on a task that was taken from its queue, until it has ended."""
+    async def work(self, task_id: str, build: Build) -> bool:
+        """Work on a task that was taken from its queue; whether it has ended.
+
+        One that has not was taken by another process meanwhile.
+        """
         task = await self.store.get(task_id)
         if task is None or task.state.final:
-            return
+            return True
+        await self.append([], (taken(task_id, self.process.id),), ())
         work = await build(task)
-        await self._working.work(await self.store.get(task_id) or task, work)
+        if await self._working.work(await self.store.get(task_id) or task, work):
+            return True
+        head = await self.store.head(task_id)
+        return head is None or head.state.final
 
     async def known(self, caller: str, agent: str, message_id: str) -> Task | None:
         """Find the task that a message of this caller to this agent has begun."""
@@ -337,7 +344,8 @@ class TaskService:
         `elsewhere` is whether another node was faster, and goes on with one.
         """
         unfinished = await self.store.unfinished()
-        others = {process for _, process in unfinished} - {self.process.id, QUEUE}
+        others = {process for _, process in unfinished if not is_queued(process)}
+        others.discard(self.process.id)
         dead = await self.process.roll.gone(others)
         for task_id, process in unfinished:
             if process in dead and task_id in resumable:
@@ -357,7 +365,8 @@ class TaskService:
 
     async def give_up(self, task_id: str) -> None:
         """End a task on which nobody will ever go on."""
-        await self._ledger.insist(task_id, _left(None), taken_from=QUEUE)
+        process = await self.store.process(task_id)
+        await self._ledger.insist(task_id, _left(None), taken_from=process)
 
     async def expire(self, now: int) -> int:
         """Give up those to which nothing has happened for too long; returns when to ask again."""

@@ -11,7 +11,7 @@ import anyio
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Spoken, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
-from openfang.storage.tasks import QUEUE
+from openfang.storage.tasks import is_queued
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -120,7 +120,7 @@ class Watching:
     async def is_left(self, task_id: str) -> bool:
         """Whether nobody goes on with it: not who did, and here it is not being worked on."""
         process = await self.ledger.store.process(task_id)
-        if process == QUEUE:  # whoever takes it from its queue will
+        if is_queued(process):  # whoever takes it from its queue will
             return False
         if process == self.process.id:
             return True

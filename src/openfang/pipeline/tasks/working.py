@@ -122,11 +122,12 @@ class Working:
         self._enter(room, task, scope)
         self.group.start_soon(self._to_its_end, room, task, work)
 
-    async def work(self, task: Task, work: Work) -> None:
-        """Work on a task here and now, until it has ended or this is called off."""
-        room = self.ledger.rooms.of(task.id)
-        self._enter(room, task, anyio.CancelScope())
+    async def work(self, task: Task, work: Work) -> bool:
+        """Work on a task here and now; whether it was to the end of the work."""
+        room, scope = self.ledger.rooms.of(task.id), anyio.CancelScope()
+        self._enter(room, task, scope)
         await self._to_its_end(room, task, work)
+        return not scope.cancelled_caught
 
     def _enter(self, room: Room, task: Task, scope: anyio.CancelScope) -> None:
         room.enter()

@@ -202,19 +202,20 @@ class Durable:
     async def _work(self, task_id: str, recipe: Recipe, done: Future[None]) -> None:
         self._count += 1
         try:
-            await self._worked(task_id, recipe)
+            ended = await self._worked(task_id, recipe)
         except Exception as error:  # noqa: BLE001 - one that breaks is one task that fails
             _log.exception("The work on %s broke", task_id)
             _tell(done, error)
         else:
-            _tell(done)
+            if ended:
+                _tell(done)
         finally:
             done.cancel()  # who is called off leaves it to others
             self._count -= 1
             if not self._count:
                 self._change()
 
-    async def _worked(self, task_id: str, recipe: Recipe) -> None:
+    async def _worked(self, task_id: str, recipe: Recipe) -> bool:
         build = partial(Rebuilding(self.parts, await self._agents()).build, recipe)
         while True:
             try:

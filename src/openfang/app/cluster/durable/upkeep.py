@@ -39,7 +39,7 @@ _LEFT: Final = f"{_UNKNOWN})"
 _SILENT: Final = f"{_UNKNOWN} AND beat_at > clock_ns() - {DEAD_NS})"
 _STRANDED: Final = (
     "SELECT tasks.id FROM tasks LEFT JOIN dbos.workflow_status AS flow "
-    "ON flow.workflow_uuid = tasks.id WHERE tasks.final = 0 AND tasks.process = ? "
+    "ON flow.workflow_uuid = tasks.id WHERE tasks.final = 0 AND tasks.process LIKE ? "
     "AND (flow.status IS NULL OR flow.status NOT IN ('ENQUEUED', 'PENDING', 'DELAYED'))"
 )
 _OVER: Final = (
@@ -82,7 +82,7 @@ class Upkeep:
 
         A task ends before its workflow does: one that has not is one that nobody goes on with.
         """
-        for (task,) in await self._read(_STRANDED, QUEUE):
+        for (task,) in await self._read(_STRANDED, f"{QUEUE}%"):
             await self.parts.tasks.give_up(task)
         before = self.parts.clock.time_ns() // 1_000_000 - _KEPT_MS
         while over := [name for (name,) in await self._read(_OVER, before, _AT_ONCE)]:
