@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 import anyio
 import pytest
 
 from openfang.edges.mcp.context import Talk
-from openfang.edges.mcp.events import KEEP_ALIVE, MOST, MOST_BYTES, Events, read_event_id
+from openfang.edges.mcp.elsewhere import Known
+from openfang.edges.mcp.events import KEEP_ALIVE, MOST, MOST_BYTES, Events, Seen, read_event_id
 from openfang.edges.mcp.ports import Place
+from openfang.edges.mcp.session import Session
 from openfang.edges.mcp.sessions import Sessions
 from openfang.testing import ManualClock
 
@@ -95,6 +98,37 @@ async def test_whoever_reads_last_has_it_alone() -> None:
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1", "a-1", "1-1-1", "1-" + "1" * 19, " 1-1"])
 def test_what_we_never_wrote_is_no_event(text: str) -> None:
     assert read_event_id(text) is None
+
+
+@pytest.mark.parametrize("ids", [[1], ["a"], [1, "ä"], ["-"], ["x" * 200]])
+async def test_an_event_says_which_requests_its_stream_is_for(ids: list[int | str]) -> None:
+    events = Events("7", ids, last=5)
+    assert not events.unread
+    events.put(b"a")
+    assert events.unread
+    said = (await written(events)).partition(b"\n")[0].removeprefix(b"id: ").decode()
+    assert read_event_id(said) == Seen("7", 6, ids)
+
+
+async def test_requests_with_names_of_great_length_are_not_in_the_id() -> None:
+    events = Events("7", ["x" * 1000])
+    events.put(b"a")
+    assert (await written(events)).startswith(b"id: 7-1\n")
+
+
+async def test_who_waits_on_a_stream_that_nobody_knows_is_told_that_no_answer_comes() -> None:
+    known = Known(id="s", caller="c", place=Place(), talk=Talk(), generation=1)
+    session = Session(known, lambda: True)
+    before = Events("3", [7])
+    before.put(b"a")
+    said = (await written(before)).partition(b"\n")[0].removeprefix(b"id: ").decode()
+    found = session.after(said)
+    assert found
+    told = json.loads((await written(found[0])).partition(b"data: ")[2])
+    assert (told["id"], "may have had an effect" in told["error"]["message"]) == (7, True)
+    assert session.after("3-1") is None
+    later = session.stream([8])
+    assert int(later.name) > 1 << 32
 
 
 def ended(events: Events, size: int) -> Events:
