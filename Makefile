@@ -14,10 +14,10 @@ NEW_ENOUGH := 'import sys; sys.version_info >= (3, 11) or \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test conformance check format coverage mutants numbers bench bench-nodes fuzz soak chaos chaos-nodes docs reference screenshots wheel lock seeds clean
+.PHONY: help run setup test test-nodes conformance check format coverage mutants numbers bench bench-nodes fuzz soak chaos chaos-nodes docs reference screenshots wheel lock seeds clean
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
 run: $(VENV)/.run  ## `openfang up` on a home inside the checkout, until Ctrl-C (RUN_HOME=.openfang)
 	@OPENFANG_HOME='$(RUN_HOME)' exec $(BIN)/python -m openfang up --foreground --no-import --no-connect
@@ -33,6 +33,10 @@ screenshots: $(VENV)/.dev $(VENV)/.peers  ## take the pictures of the docs anew,
 
 conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance suite on both our ends
 	@$(BIN)/pytest tests/conformance -n 2 $(PYTEST_ARGS)
+
+test-nodes: $(VENV)/.dev $(VENV)/.peers  ## the suites of MCP and A2A, and of several nodes, against three behind a balancer
+	@$(BIN)/pytest tests/cluster -n 2 $(PYTEST_ARGS)
+	@TEST_NODES=3 $(BIN)/pytest tests/a2a_spec tests/peers/a2a/test_clients.py -n 2 $(PYTEST_ARGS)
 
 check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
 	@$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.a2a_spec.speaking import BINDINGS, Speaker
+from tests.cluster.housed import NODES, houses
 from tests.peers.a2a.house import House, furnished, house
 from tests.peers.a2a.receiver import Receiver, receiver
 
@@ -16,9 +17,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
+def node(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Generator[House]:
     """One node for the whole suite."""
-    with house(furnished(tmp_path_factory.mktemp("a2a_spec") / "home")) as found:
+    home = furnished(tmp_path_factory.mktemp("a2a_spec") / "home")
+    server = request.getfixturevalue("postgres_server") if NODES else ""
+    with houses(home, server) if NODES else house(home) as found:
         yield found
         assert found.complaints() == []
 

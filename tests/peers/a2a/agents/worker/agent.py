@@ -65,6 +65,13 @@ async def stopped(rest: str, context: Context) -> str:
     return f"Stopped {rest}."
 
 
+async def seen(rest: str, context: Context) -> str:
+    """Say whether one has begun or was stopped, without waiting for it."""
+    del context
+    what, name = rest.split()
+    return "yes" if {"begun": BEGUN, "stopped": STOPPED}[what][name].is_set() else "no"
+
+
 async def fail(rest: str, context: Context) -> str:
     del context
     raise ValueError(rest)
@@ -84,7 +91,7 @@ async def tell(rest: str, context: Context) -> str:
     return json.dumps(seen)
 
 
-ALL = (say, ask, make, hold, begun, release, stopped, fail, reject, tell)
+ALL = (say, ask, make, hold, begun, release, seen, stopped, fail, reject, tell)
 DOES = {does.__name__: does for does in ALL}
 
 
