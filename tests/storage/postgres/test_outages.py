@@ -151,7 +151,9 @@ async def test_a_server_that_hangs_holds_nobody_up_who_does_not_need_it(
                 assert time.monotonic() - began < 3
                 assert (await node.get("/api/health")).status == 200
                 assert (await node.get("/api/version", key=guest)).told[0] == 503
-            assert lag[0] < 1.0
+            assert (
+                lag[0] < 3.0
+            )  # of a busy machine; who waited for the server would be at it for longer
             with anyio.fail_after(20):
                 for key in (guest, other):
                     while (await node.post(CALL, key=key)).status != 200:
