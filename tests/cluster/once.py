@@ -18,14 +18,14 @@ FOLDER = Path(sys.argv[1])
 TEXT: dict[str, Any] = {"type": "object", "properties": {"note": {"type": "string"}}}
 TOOLS: dict[str, dict[str, Any]] = {
     "add": {"annotations": {"destructiveHint": False}},
-    "look": {"annotations": {"readOnlyHint": True, "idempotentHint": True}},
     "ask": {},
     "wait": {},
+    "linger": {"annotations": {"readOnlyHint": True, "idempotentHint": True}},
     "grow": {},
 }
 _answers: dict[str, Any] = {}
 _answered = threading.Event()
-_cancelled = threading.Event()
+_cancelled: set[object] = set()
 _grown: list[str] = []
 
 
@@ -56,18 +56,19 @@ def listed() -> list[dict[str, Any]]:
     ]
 
 
-def called(name: str, arguments: dict[str, Any], token: object) -> str:
+def called(name: str, arguments: dict[str, Any], token: object, number: object) -> str:
     said = arguments.get("note", "")
     note("calls", f"{name} {said}")
     if name == "grow":
         _grown.append("grown")
         say({"method": "notifications/tools/list_changed"})
-    if name == "wait":
+    if name in {"wait", "linger"}:
         say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         say({"method": "notifications/message", "params": {"level": "warning", "data": "at it"}})
         until = time.monotonic() + 30
         while time.monotonic() < until and not (FOLDER / "go").exists():
-            if _cancelled.wait(0.02):
+            time.sleep(0.02)
+            if number in _cancelled:
                 note("calls", f"cancelled {said}")
                 return "cancelled"
     if name == "ask":
@@ -82,7 +83,8 @@ def called(name: str, arguments: dict[str, Any], token: object) -> str:
 def work(message: dict[str, Any]) -> None:
     params: dict[str, Any] = message.get("params") or {}
     meta: dict[str, Any] = params.get("_meta") or {}
-    text = called(params["name"], params.get("arguments") or {}, meta.get("progressToken"))
+    token, number = meta.get("progressToken"), message["id"]
+    text = called(params["name"], params.get("arguments") or {}, token, number)
     say({"id": message["id"], "result": {"content": [{"type": "text", "text": text}]}})
 
 
@@ -102,7 +104,7 @@ def answer(message: dict[str, Any]) -> None:
         case "tools/call":
             threading.Thread(target=work, args=(message,), daemon=True).start()
         case "notifications/cancelled":
-            _cancelled.set()
+            _cancelled.add(message["params"]["requestId"])
         case "ping" | "logging/setLevel":
             say({"id": message["id"], "result": {}})
         case None:

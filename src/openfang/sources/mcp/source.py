@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.mcp")
 _LONGEST_INSTRUCTIONS: Final = 20_000
 _SHOWN: Final = 200
+# A node that died is found out by one call that breaks, and another that does not reach it.
+_AGAIN: Final = 2
 _LONGEST_URI: Final = 8_192
 # Each name is remembered for ever (C1.3): a server that makes up new ones all the time must not.
 _MOST_NAMES: Final = 20_000
@@ -229,17 +231,16 @@ class McpSource(Keeper):
             self._count_out()
 
     async def _made(self, admitted: Admitted) -> Result:
-        """Make it; once more where the server has moved, and the first time did no harm."""
-        ready = partial(self._ready_for, admitted)
-        if not self.spec.singleton:
-            return await self._calls.make(admitted, ready)
-        try:
-            return await self._calls.make(admitted, ready)
-        except Unmade:
-            pass
-        except Lost:
-            if not (admitted.tool.idempotent or admitted.tool.only_reads):
-                raise
+        """Make it; again where the server was lost or has moved, as long as that does no harm."""
+        ready, tool = partial(self._ready_for, admitted), admitted.tool
+        for _ in range(_AGAIN if self.spec.singleton else 0):
+            try:
+                return await self._calls.make(admitted, ready)
+            except Unmade:
+                continue
+            except Lost:
+                if not (tool.idempotent or tool.only_reads):
+                    raise
         return await self._calls.make(admitted, ready)
 
     def _without_answer(self, lost: Lost) -> SourceFailed:
