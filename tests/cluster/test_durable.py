@@ -154,7 +154,7 @@ def test_a_node_that_drains_takes_nothing_and_ends_what_it_has_taken(kettle: Kit
     assert worker not in {node for _, node in kettle.flows(*tasks).values()}
     kettle.cancel(one, task, "cook")
     wait_for(lambda: kettle.flows(task)[task] == ("SUCCESS", worker))
-    assert kettle.cluster[worker].cli("nodes", "undrain", worker).code == 0
+    assert kettle.cluster[worker].cli("nodes", "resume", worker).code == 0
 
 
 def test_no_task_is_lost_while_one_node_after_the_other_is_killed(kettle: Kitchen) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 LOAD = "tests/config/test_load.py::"
+QUEUES = "tests/app/cluster/test_queues.py::"
 SETTINGS = "tests/app/test_settings.py::"
 BUILTIN = "tests/sources/test_builtin.py::"
 GREEDY = "tests/faults/test_greedy.py::"
@@ -246,6 +247,10 @@ BEHAVIOUR: dict[str, str] = {
     **{f"auth.issuer.{key}": f"{API}test_holders.py::{test}" for key, test in _HOLDERS.items()},
     "cluster.node": "tests/cluster/test_nodes.py::test_a_home_that_joins_gets_a_name_and_keeps_it",
     "cluster.address": "tests/cluster/test_nodes.py::test_what_one_node_keeps_is_there_on_every_other",
+    "cluster.engine": f"{QUEUES}test_queues_without_a_server_to_keep_them_are_refused_at_the_start",
+    "cluster.runs": f"{QUEUES}test_agents_share_a_queue_that_is_bounded_for_each_node_and_each_key",
+    "cluster.runs_per_key": f"{QUEUES}test_agents_share_a_queue_that_is_bounded_for_each_node_and_each_key",
+    "cluster.runs_per_agent": f"{QUEUES}test_the_operator_bounds_all_agents_and_a_manifest_says_otherwise",
     "storage.url": f"{LOAD}test_storage_is_a_file_of_the_home_or_another_server",
     "secrets.keyring": "tests/host/test_secrets.py::test_the_systems_keyring_can_hold_the_key",
     "guard.max_depth": f"{SETTINGS}test_max_depth_is_how_deep_calls_go",

@@ -80,6 +80,7 @@ TOML: dict[str, str] = {
     "limits.model_timeout_secs": f"{MODELS}test_time_is_up_for_a_model_that_hangs",
     "limits.plugin_timeout_secs": OPEN,
     "limits.deadline_secs": OPEN,
+    "limits.runs_at_once": "tests/cluster/test_durable.py::test_no_more_tasks_of_an_agent_than_its_manifest_says_are_worked_on_by_all_nodes",
     "resources.max_memory_bytes": OPEN,
     "resources.max_cpu_time_ms": OPEN,
     "resources.max_tool_calls_per_minute": f"{BOUNDS}test_an_agent_makes_so_many_calls_in_a_minute",

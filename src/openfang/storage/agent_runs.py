@@ -9,9 +9,9 @@ import orjson
 
 from openfang.core.agents import Ended, Ending
 from openfang.core.labels import Labels
+from openfang.storage.queued import QUEUE
 from openfang.storage.sessions import carry
 from openfang.storage.state import RunStore
-from openfang.storage.tasks import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

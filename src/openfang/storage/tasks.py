@@ -21,6 +21,7 @@ from openfang.core.tasks import (
     TaskState,
 )
 from openfang.storage.marks import marks
+from openfang.storage.queued import own
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from openfang.storage.ports import Reader
 
 Statement = tuple[str, "Sequence[Any]"]
-QUEUE: Final = "queue"
-"""The process of a task that is on a queue; behind a colon, who has taken it from there."""
 _COLUMNS: Final = (
     "id, agent, caller, context, session, state, version, labels, body, created_at, changed_at"
 )
@@ -263,22 +262,6 @@ def unchanged(task: Task) -> Statement:
         "WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND version = ?)"
     )
     return sql, (task.id, task.id, task.version)
-
-
-def own(process: str) -> tuple[str, str]:
-    """Say how a process is named in tasks of its own, and in those that it took from a queue."""
-    return process, f"{QUEUE}:{process}"
-
-
-def is_queued(process: str) -> bool:
-    """Whether a task of this process is on a queue: if it is gone, another one takes it."""
-    return process.partition(":")[0] == QUEUE
-
-
-def taken(task_id: str, by: str) -> Statement:
-    """Keep who has taken a task from its queue: whoever had it before has it no longer."""
-    sql = "UPDATE tasks SET process = ? WHERE id = ? AND final = 0"
-    return sql, (own(by)[1], task_id)
 
 
 def take_over(task_id: str, process: str, by: str) -> Statement:

@@ -13,7 +13,7 @@ import anyio
 from openfang.core.errors import AuditUnavailable, Conflict, HomeError, NotFound
 from openfang.core.tasks import Moved, Task, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
-from openfang.storage.tasks import own
+from openfang.storage.queued import own
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -25,7 +25,8 @@ from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
 from openfang.pipeline.tasks.working import Work, Working
-from openfang.storage.tasks import QUEUE, TaskHead, is_queued, taken, written
+from openfang.storage.queued import QUEUE, is_queued, taken
+from openfang.storage.tasks import TaskHead, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ import anyio
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Spoken, TaskUpdate
 from openfang.pipeline.tasks.changes import difference
-from openfang.storage.tasks import is_queued
+from openfang.storage.queued import is_queued
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from openfang.core.errors import HomeError
 from openfang.storage.members import DEAD_NS
-from openfang.storage.tasks import QUEUE
+from openfang.storage.queued import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection

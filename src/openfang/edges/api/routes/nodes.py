@@ -34,7 +34,7 @@ def _acting(act: str, summary: str) -> Endpoint:
         access=Access.ADMIN,
         body={"type": "object", "additionalProperties": False},
         answers={200: "Node"},
-        problems=(403, 404, 409),
+        problems=(403, 404, 409, 422),
     )
 
 
@@ -59,6 +59,6 @@ ENDPOINTS = (
         handle=partial(_act, "remove"),
         access=Access.ADMIN,
         answers={200: "Node"},
-        problems=(403, 404, 409),
+        problems=(403, 404, 409, 422),
     ),
 )
