@@ -147,7 +147,7 @@ def test_a_node_that_drains_takes_nothing_and_ends_what_it_has_taken(kettle: Kit
     drained = kettle.cluster[worker].cli("nodes", "drain", worker)
     assert drained.code == 0, drained.err
     one = others(worker)[0]
-    wait_for(lambda: kettle.cluster[worker].client.get("/api/ready").status_code == 503)
+    wait_for(lambda: ready(kettle, worker) == 503)
     tasks = [kettle.send(one, "clock") for _ in range(6)]
     for sent in tasks:
         assert state_of(kettle.until(one, sent, agent="clock")) == "completed"
@@ -155,6 +155,7 @@ def test_a_node_that_drains_takes_nothing_and_ends_what_it_has_taken(kettle: Kit
     kettle.cancel(one, task, "cook")
     wait_for(lambda: kettle.flows(task)[task] == ("SUCCESS", worker))
     assert kettle.cluster[worker].cli("nodes", "resume", worker).code == 0
+    wait_for(lambda: ready(kettle, worker) == 200)
 
 
 def test_no_task_is_lost_while_one_node_after_the_other_is_killed(kettle: Kitchen) -> None:
@@ -168,6 +169,11 @@ def test_no_task_is_lost_while_one_node_after_the_other_is_killed(kettle: Kitche
     found = [kettle.until("a", task, agent="clock") for task in tasks]
     assert {state_of(one) for one in found} == {"completed"}, found
     wait_for(lambda: {status for status, _ in kettle.flows(*tasks).values()} == {"SUCCESS"})
+
+
+def ready(kettle: Kitchen, node: str) -> int:
+    with kettle.cluster[node].client as client:
+        return client.get("/api/ready").status_code
 
 
 def streamed(kettle: Kitchen, node: str, task: str) -> list[str]:
