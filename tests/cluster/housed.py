@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NODES = os.environ.get("TEST_NODES", "")
 """How many nodes there are in the place of one, if that is wanted."""
-# Words that an agent writes are told by the node that works on the task: with queues of DBOS that may be
-# another than the one that streams, which has them all at the end.
+# An agent's words are told by the node that works on the task. With queues of DBOS that may
+# be another than the one that streams.
 ENGINE = os.environ.get("TEST_ENGINE", "inline")
 SECONDS = 15
 _SHARED = ("master.key", "key", "agents", "config.toml")
