@@ -100,22 +100,24 @@ async def test_a_clock_ten_seconds_off_changes_nothing(postgres: str) -> None:
 
 async def test_three_nodes_hammered_in_turn_stay_within_the_stated_bound(postgres: str) -> None:
     quota = Quota(cells_per_minute=12_000, burst=40)
-    every, most, passed = 0.05, 1.0, 0
+    every, most, longest = 0.05, 1.0, 0.0
+    passed, exact, apart = 0, 0, 0
+    alone, strangers = Limiter(), [Limiter() for _ in range(3)]
     async with nodes(postgres, 0.0, 3.0, -7.0) as three:
         began = exchanged = time.monotonic()
-        longest = 0.0
         while (now := time.monotonic()) - began < most:
-            passed += sum(node.charge(quota) for node in three)
+            for node, stranger in zip(three, strangers, strict=True):
+                passed += node.charge(quota)
+                exact += isinstance(alone.charge("key:a", 1, quota, now), Granted)
+                apart += isinstance(stranger.charge("key:a", 1, quota, now), Granted)
             if now - exchanged >= every:
                 for node in three:
                     assert await node.exchange()
                 longest, exchanged = max(longest, time.monotonic() - exchanged), time.monotonic()
-        took = time.monotonic() - began
-    exact = quota.burst + took / quota.interval
+        took, longest = time.monotonic() - began, max(longest, time.monotonic() - exchanged)
     bound = (took + len(three) * (quota.window + longest)) / quota.interval
-    assert exact <= passed + 1, "never stricter than one node would be"
-    assert passed <= bound + 1
-    assert bound < len(three) * exact * 0.75, "the bound says more than that each node has its own"
+    latest = longest / quota.interval  # what is heard of may be as old as a statement is slow
+    assert exact - 1 - latest <= passed <= min(bound + 1, apart)
 
 
 async def test_a_debt_to_many_nodes_is_paid_back_before_anybody_passes(postgres: str) -> None:
