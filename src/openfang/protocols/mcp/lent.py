@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.protocols.mcp.meta import meta_of
 
@@ -20,7 +20,7 @@ UNMADE: Final = -32091
 def member_in(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Read what the other node says of a request; it vouches for it with its signature."""
     said = meta_of(params).get(MEMBER)
-    return said if isinstance(said, dict) else {}
+    return cast("Mapping[str, Any]", said) if isinstance(said, dict) else {}
 
 
 def without_member(params: Mapping[str, Any]) -> dict[str, Any]:
