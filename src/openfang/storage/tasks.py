@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
-
-import orjson
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.core.errors import Rejected
-from openfang.core.labels import Labels
 from openfang.core.tasks import (
     MOST_TASKS,
-    Given,
-    Role,
     Task,
-    TaskArtifact,
-    TaskMessage,
     TaskPage,
     TaskState,
 )
 from openfang.storage.marks import marks
 from openfang.storage.queued import own
+from openfang.storage.task_bodies import readable, task_of, written
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from openfang.core.tasks import TaskFilter
     from openfang.storage.ports import Reader
@@ -35,8 +29,6 @@ _COLUMNS: Final = (
 )
 _CURSOR: Final = re.compile(r"\A[0-7][0-9a-f]{15}-task_[0-9a-f]{32}\Z")
 _CHARACTERS_AT_ONCE: Final = 1_000_000
-_DEEPEST: Final = 100
-_MOST_BITS: Final = 63
 
 
 class TaskHead(NamedTuple):
@@ -90,7 +82,7 @@ class TaskStore:
             "ORDER BY changed_at DESC, id DESC LIMIT ?"
         )
         found = await self.database.read(sql, (*parameters, limit + 1), most=_CHARACTERS_AT_ONCE)
-        tasks = [_task(row) for row in found[:limit]]
+        tasks = [task_of(row) for row in found[:limit]]
         more = len(found) > limit or _size(found) > _CHARACTERS_AT_ONCE
         return TaskPage(tasks=tasks, total=total, after=_cursor(tasks[-1]) if more else "")
 
@@ -147,7 +139,7 @@ class TaskStore:
 
     async def _select(self, where: str, parameters: Sequence[Any]) -> list[Task]:
         sql = f"SELECT {_COLUMNS} FROM tasks WHERE {where}"  # noqa: S608 - constants and marks
-        return [_task(row) for row in await self.database.read(sql, parameters)]
+        return [task_of(row) for row in await self.database.read(sql, parameters)]
 
 
 def _wanted(caller: str | None, wanted: TaskFilter) -> tuple[list[str], list[Any]]:
@@ -300,116 +292,3 @@ _EVICT: Final = (
     f"DELETE FROM sessions WHERE id IN ({_ALONE})",  # noqa: S608 - constants
     "DELETE FROM tasks WHERE final = 2",
 )
-
-
-def readable(text: str) -> str:
-    """The text, with a mark for what is no character."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def written(task: Task) -> str:
-    """Write what a task holds as JSON; what JSON has no word for is replaced, never left out."""
-    body: dict[str, Any] = {"history": [_message_body(one) for one in task.history]}
-    if task.status is not None:
-        body["status"] = _message_body(task.status)
-    if task.artifacts:
-        body["artifacts"] = [_artifact_body(one) for one in task.artifacts]
-    if task.metadata:
-        body["metadata"] = dict(task.metadata)
-    if task.form:
-        body["form"] = dict(task.form)
-    if task.given is not None:
-        body["given"] = {"content": dict(task.given.content), "labels": int(task.given.labels)}
-    try:
-        return orjson.dumps(body).decode()
-    except TypeError:
-        return orjson.dumps(_mended(body, 0)).decode()
-
-
-def _mended(value: object, depth: int) -> object:
-    if depth > _DEEPEST:
-        return {"unreadable": "nested too deeply"}
-    match value:
-        case bool() | None | float():
-            return value
-        case int() if value.bit_length() <= _MOST_BITS:
-            return value
-        case dict():
-            items = cast("dict[object, object]", value).items()
-            return {readable(str(name)): _mended(inner, depth + 1) for name, inner in items}
-        case list() | tuple():
-            return [_mended(inner, depth + 1) for inner in cast("list[object]", value)]
-        case _:
-            return readable(str(value))
-
-
-def _message_body(message: TaskMessage) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": message.id,
-        "role": message.role.value,
-        "parts": [dict(part) for part in message.parts],
-    }
-    if message.metadata:
-        body["metadata"] = dict(message.metadata)
-    if message.extensions:
-        body["extensions"] = list(message.extensions)
-    if message.references:
-        body["references"] = list(message.references)
-    return body
-
-
-def _artifact_body(artifact: TaskArtifact) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": artifact.id,
-        "name": artifact.name,
-        "parts": [dict(part) for part in artifact.parts],
-    }
-    if artifact.description:
-        body["description"] = artifact.description
-    if artifact.metadata:
-        body["metadata"] = dict(artifact.metadata)
-    return body
-
-
-def _task(row: tuple[Any, ...]) -> Task:
-    body = orjson.loads(row[8])
-    status, given = body.get("status"), body.get("given")
-    return Task(
-        id=row[0],
-        agent=row[1],
-        caller=row[2],
-        context=row[3],
-        session=row[4],
-        state=TaskState(row[5]),
-        version=row[6],
-        labels=Labels(row[7]),
-        status=None if status is None else _message(status),
-        history=tuple(_message(one) for one in body["history"]),
-        artifacts=tuple(_artifact(one) for one in body.get("artifacts", ())),
-        metadata=body.get("metadata", {}),
-        form=body.get("form", {}),
-        given=None if given is None else Given(given["content"], Labels(given["labels"])),
-        created_at=row[9],
-        changed_at=row[10],
-    )
-
-
-def _message(body: Mapping[str, Any]) -> TaskMessage:
-    return TaskMessage(
-        id=body["id"],
-        role=Role(body["role"]),
-        parts=tuple(body["parts"]),
-        metadata=body.get("metadata", {}),
-        extensions=tuple(body.get("extensions", ())),
-        references=tuple(body.get("references", ())),
-    )
-
-
-def _artifact(body: Mapping[str, Any]) -> TaskArtifact:
-    return TaskArtifact(
-        id=body["id"],
-        name=body["name"],
-        parts=tuple(body["parts"]),
-        description=body.get("description", ""),
-        metadata=body.get("metadata", {}),
-    )

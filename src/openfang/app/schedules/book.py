@@ -18,7 +18,7 @@ from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.schedules import Schedule, ScheduleState
 from openfang.storage import schedules, timers
 from openfang.storage.schedules import ScheduleStore
-from openfang.storage.tasks import readable
+from openfang.storage.task_bodies import readable
 from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
 from openfang.pipeline.tasks.working import Work, Working
 from openfang.storage.queued import QUEUE, is_queued, taken
-from openfang.storage.tasks import TaskHead, written
+from openfang.storage.task_bodies import written
+from openfang.storage.tasks import TaskHead
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

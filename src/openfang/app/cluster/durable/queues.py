@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from openfang.core.values import value
-from openfang.storage.tasks import readable
+from openfang.storage.task_bodies import readable
 
 if TYPE_CHECKING:
     from openfang.config.cluster import Cluster
