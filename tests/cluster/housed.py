@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 NODES = os.environ.get("TEST_NODES", "")
 """How many nodes there are in the place of one, if that is wanted."""
-# An agent's words are told by the node that works on the task. With queues of DBOS that may
-# be another than the one that streams.
-ENGINE = os.environ.get("TEST_ENGINE", "inline")
+ENGINE = os.environ.get("TEST_ENGINE", "auto")
 SECONDS = 15
 _SHARED = ("master.key", "key", "agents", "config.toml")
 

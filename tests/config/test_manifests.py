@@ -12,7 +12,8 @@ import pytest
 
 from openfang.config.load import check
 from openfang.config.manifest_models import Manifest
-from openfang.config.manifest_parts import MIB, Schedule
+from openfang.config.manifest_parts import MIB
+from openfang.config.manifest_schedules import Schedule
 from openfang.config.manifests import check_manifests, read_manifests
 from openfang.config.profiles import PROFILES
 from openfang.core.calls import EVERYTHING, Grants

@@ -25,9 +25,9 @@ from openfang.config.manifest_parts import (
     Routing,
     RunLimits,
     Safety,
-    Scheduled,
     Whole,
 )
+from openfang.config.manifest_schedules import Scheduled
 from openfang.config.profiles import PROFILES, ProfileName
 from openfang.core.calls import Grants
 from openfang.core.ids import Kind, tool_id

@@ -38,6 +38,11 @@ class Member:
             return "dead"
         return "draining" if self.draining else "alive"
 
+    @property
+    def present(self) -> bool:
+        """Whether it beats."""
+        return self.state in {"alive", "draining"}
+
 
 MEMBERS: Final = (
     "SELECT node, process, version, schema, address, started_at, clock_ns() - beat_at, draining, "

@@ -12,8 +12,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anyio import to_thread
-
 from openfang.core.ids import new_id
 
 if TYPE_CHECKING:
@@ -127,6 +125,8 @@ class Locks:
 
     async def gone(self, processes: Collection[str]) -> frozenset[str]:
         """Name those that hold their lock no longer."""
+        from anyio import to_thread  # noqa: PLC0415 - who only asks for a lock needs none of it
+
         return await to_thread.run_sync(gone, self.folder, processes)
 
     async def vanished(self, reader: Reader, *, me: str) -> AsyncGenerator[Vanished]:

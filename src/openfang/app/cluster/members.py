@@ -83,9 +83,16 @@ class Members:
 
     def alive(self) -> Mapping[str, Member]:
         """Give the members that beat, by name, as they were two seconds ago or later."""
-        return {
-            name: one for name, one in self._members.items() if one.state in {"alive", "draining"}
-        }
+        return {name: one for name, one in self._members.items() if one.present}
+
+    def lost(self, member: Member) -> bool:
+        """Whether one that was there is known to be gone; of who has only just come none is."""
+        found = self._members.get(member.node)
+        if found is None:
+            return False
+        if found.process == member.process:
+            return not found.present
+        return found.started_at > member.started_at
 
     def on_gone(self, hear: Gone) -> None:
         """Hear of a member that is dead, on the one node that sees to what it left."""
@@ -123,7 +130,7 @@ class Members:
 
     async def _outwait(self, found: Member | None) -> None:
         """Wait until whoever has the name is dead; one that beats meanwhile has it."""
-        while found is not None and found.state in {"alive", "draining"}:
+        while found is not None and found.present:
             await anyio.sleep(_LOOK_SECONDS)
             later = await self.beating.named(self.me)
             if later is not None and later.silent < found.silent:

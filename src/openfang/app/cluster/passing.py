@@ -63,7 +63,7 @@ class Passing:
         self._signing = Signing(key, me=me, here=me, clock=parts.clock)
         self._onward: Onward | None = None
         self._ready = anyio.Event()
-        self._open: dict[anyio.CancelScope, str] = {}
+        self._open: dict[anyio.CancelScope, Member] = {}
 
     async def run(self) -> None:
         """Be ready to, and wait for the answer of none that is dead."""
@@ -73,8 +73,7 @@ class Passing:
             self._ready.set()
             while True:
                 await anyio.sleep(_LOOK_SECONDS)
-                alive = {member.process for member in self._members.alive().values()}
-                for scope in [one for one, process in self._open.items() if process not in alive]:
+                for scope in [one for one, who in self._open.items() if self._members.lost(who)]:
                     scope.cancel()
 
     def passed(self, came: Came) -> bool:
@@ -90,7 +89,7 @@ class Passing:
         """Have a member answer; who hangs up meanwhile hangs up there."""
         await self._ready.wait()
         answer, scope = _Answer(came), anyio.CancelScope()
-        self._open[scope] = member.process
+        self._open[scope] = member
         watch = Watch(came.receive)
         try:
             with scope:

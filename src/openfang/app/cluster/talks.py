@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Notices: TypeAlias = tuple[Notice, ...]
 
 TOPIC: Final = "sessions"
-PRESENT: Final = frozenset({"alive", "draining"})
 _SECOND: Final = 1_000_000_000
 _FORGOTTEN_NS: Final = 2400 * _SECOND
 _NOTED_SECONDS: Final = 300.0
@@ -153,7 +152,7 @@ class Talks:
         if member is not None and not self._is_absent(member):
             return member
         for member in await members(self._parts.database):
-            if member.node == node and member.state in PRESENT and not self._is_absent(member):
+            if member.node == node and member.present and not self._is_absent(member):
                 return member
         return None
 

@@ -98,6 +98,11 @@ class Carrying:
         room = self.rooms.find(task_id)
         if room is None or room.task is not None or room.seen is None:
             return
+        if not place:
+            if room.words.startswith(text):
+                return  # it is told again for somebody else
+            if room.words and text.startswith(room.words):
+                place, text = len(room.words), text[len(room.words) :]
         if place not in {0, len(room.words)}:
             self.want(room, _SOON)  # some are missing
             return

@@ -13,6 +13,7 @@ from openfang.core.errors import (
     CallCancelled,
     CallFailed,
     CallRefused,
+    Conflict,
     GuardTripped,
     OpenFangError,
 )
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from openfang.core.results import Result
+    from openfang.core.tasks import Task
 
 _log = logging.getLogger("openfang.tasks")
 INTERRUPTED: Final = (
@@ -93,3 +95,16 @@ def _reason(error: OpenFangError) -> str:
 def ended(state: TaskState, reason: str) -> Moved:
     """End a task for a reason."""
     return Moved(state=state, status=agent_writes(reason))
+
+
+def left_with(result: Result | None) -> Moved:
+    """How a task ends on which nobody goes on, and what its agent had answered, if it had."""
+    return ended(TaskState.FAILED, INTERRUPTED) if result is None else moved_by(result)
+
+
+def expired(task: Task, before: int, seconds: float) -> Moved:
+    """How a task ends to which nothing has happened since then, if that is still so."""
+    if task.changed_at > before:
+        raise Conflict(f"The task {task.id} has changed meanwhile.")
+    hours = f"{seconds / 3600:g} h"
+    return ended(TaskState.FAILED, f"The task expired: nothing happened to it for {hours}.")

@@ -20,7 +20,7 @@ from openfang.pipeline.tasks.carrying import Carrying
 from openfang.pipeline.tasks.changes import TASKS, Changes
 from openfang.pipeline.tasks.engine import Inline
 from openfang.pipeline.tasks.ledger import Ledger, alone
-from openfang.pipeline.tasks.outcomes import INTERRUPTED, ended, moved_by
+from openfang.pipeline.tasks.outcomes import expired, left_with
 from openfang.pipeline.tasks.rooms import Rooms
 from openfang.pipeline.tasks.space import Space, TaskBounds
 from openfang.pipeline.tasks.watching import Watching
@@ -354,7 +354,7 @@ class TaskService:
                 await self._taken_over(task_id, process, resumable[task_id])
             elif process in dead and not (elsewhere and await elsewhere(task_id)):
                 await self._ledger.insist(
-                    task_id, _left(await ended_as(task_id)), taken_from=process
+                    task_id, left_with(await ended_as(task_id)), taken_from=process
                 )
         self._watching.recovered = True
 
@@ -368,7 +368,7 @@ class TaskService:
     async def give_up(self, task_id: str) -> None:
         """End a task on which nobody will ever go on."""
         process = await self.store.process(task_id)
-        await self._ledger.insist(task_id, _left(None), taken_from=process)
+        await self._ledger.insist(task_id, left_with(None), taken_from=process)
 
     async def expire(self, now: int) -> int:
         """Give up those to which nothing has happened for too long; returns when to ask again."""
@@ -376,22 +376,11 @@ class TaskService:
         limit = int(seconds * _SECOND)
         for task_id in await self.store.stuck(now - limit):
             try:
-                await self._ended(task_id, lambda task: _expired(task, now - limit, seconds))
+                await self._ended(task_id, lambda task: expired(task, now - limit, seconds))
             except (Conflict, NotFound):
                 continue
         oldest = await self.store.longest_unchanged()
         return max(min(now if oldest is None else oldest, now) + limit, now + _SECOND)
-
-
-def _left(result: Result | None) -> Moved:
-    return ended(TaskState.FAILED, INTERRUPTED) if result is None else moved_by(result)
-
-
-def _expired(task: Task, before: int, seconds: float) -> Moved:
-    if task.changed_at > before:
-        raise Conflict(f"The task {task.id} has changed meanwhile.")
-    hours = f"{seconds / 3600:g} h"
-    return ended(TaskState.FAILED, f"The task expired: nothing happened to it for {hours}.")
 
 
 def _stopped() -> SourceFailed:

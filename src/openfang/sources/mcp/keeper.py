@@ -139,6 +139,8 @@ class Keeper(ABC):
         """Ask it for its tools again, and say why it did not answer; nothing if it did."""
         connection = self._connection
         if connection is None:
+            with anyio.move_on_after(self._pace.awaited):
+                await self._settled.wait()
             return self.health.error or "it is not connected"
         renewed, self._urgent = self._renewed, True
         self._nudge.set()
