@@ -196,3 +196,4 @@ class Around:
     hear: Callable[[str, str, str], None]
     handles: Handles
     thought: Callable[[Chain, Asked], None]
+    now: Callable[[], int]

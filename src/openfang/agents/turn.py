@@ -144,6 +144,7 @@ class Turn:
             call=partial(self.call, kept=True),
             journal=self,
             told=self._told,
+            now=self.around.now,
             budget=self.spec.budget,
             max_tokens=mind.max_tokens,
             temperature=mind.temperature,

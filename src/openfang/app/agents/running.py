@@ -276,6 +276,7 @@ class Agents:
             hear=parts.pipeline.flow.trusted.hear_in,
             handles=KeptResults(parts),
             thought=parts.thought,
+            now=parts.clock.time_ns,
         )
 
     async def _blob(self, call: Call, blob: str) -> bytes | None:
