@@ -14,7 +14,7 @@ import anyio
 from bench.a2a import agent, message, request, send_many
 from bench.daemon import serving
 from bench.figures import Figure
-from bench.nodes import homes, postgres, value_of
+from bench.nodes import NODES, homes, postgres, value_of
 from bench.sizes import MORE, Scales
 from bench.wire import exchange
 
@@ -30,7 +30,7 @@ LONGEST = 60.0
 _ECHO = "async def run(message, context):\n    return message\n"
 _LONG = "import asyncio\nasync def run(message, context):\n    await asyncio.sleep(600)\n"
 _OPEN = (
-    "SELECT COUNT(*) FROM audit AS a WHERE event = 'tool_invocation_start' AND NOT EXISTS ("
+    "SELECT MIN(node) FROM audit AS a WHERE event = 'tool_invocation_start' AND NOT EXISTS ("
     "SELECT 1 FROM audit WHERE event = 'tool_invocation_end' AND call_id = a.call_id)"
 )
 
@@ -42,23 +42,26 @@ async def _runs(nodes: Sequence[Target]) -> None:
             group.start_soon(send_many, node, "/a2a/agents/echoes", RUNS // CALLERS)
 
 
-async def _takeover(node: Target, url: str) -> float:
-    """Kill a node in the middle of a run; seconds until its calls are ended by another one."""
+async def _takeover(nodes: Sequence[Target], url: str) -> float:
+    """Kill the node that works on a run; seconds until its calls are ended by another one."""
+    node = nodes[0]
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
     sent = {**message(0), "configuration": {"returnImmediately": True}}
     await exchange(reader, writer, request(node, "/a2a/agents/sleeps", "SendMessage", sent))
     writer.close()
-    await _until(url, some=True)
-    os.kill(node.pid, signal.SIGKILL)
+    worker = await _other_than(url, None)
+    os.kill(nodes[NODES.index(worker)].pid, signal.SIGKILL)
     began = time.monotonic()
-    await _until(url, some=False)
+    await _other_than(url, worker)
     return time.monotonic() - began
 
 
-async def _until(url: str, *, some: bool) -> None:
+async def _other_than(url: str, before: str | None) -> str:
+    """Wait until calls are open on another node than before, or on none."""
     with anyio.fail_after(LONGEST):
-        while bool(await value_of(url, _OPEN)) != some:  # noqa: ASYNC110 - another process
+        while (found := await value_of(url, _OPEN)) == before:  # noqa: ASYNC110 - another process
             await anyio.sleep(0.05)
+    return found
 
 
 async def _measured(nodes: Sequence[Target], url: str, pid: int) -> list[Figure]:
@@ -70,7 +73,7 @@ async def _measured(nodes: Sequence[Target], url: str, pid: int) -> list[Figure]
     cost = (sum(node.cpu for node in nodes) - before) / RUNS
     beside = f"{cost * 1e6:,.0f} us of {len(nodes)} nodes, {taken.server:,.0f} us of Postgres a run"
     runs = Figure("durable runs a second of CPU", 1 / cost, "/s", 50, at_most=False, beside=beside)
-    seconds = await _takeover(nodes[0], url)
+    seconds = await _takeover(nodes, url)
     return [runs, Figure("a killed node's calls are ended after", seconds, "s", 15)]
 
 

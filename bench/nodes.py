@@ -41,7 +41,7 @@ LONE_CALLS = 600
 CALLERS = 16
 ROUNDS = 3
 IDLE_SECONDS = 10.0
-_NODES = "abc"
+NODES = "abc"
 _CALL = "/api/tools/system_time/call"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _RAISED = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
@@ -189,7 +189,7 @@ async def _connect(url: str) -> Any:  # noqa: ANN401 - the driver has no types
     return await asyncpg.connect(url)
 
 
-async def value_of(url: str, query: str) -> float:
+async def value_of(url: str, query: str) -> Any:  # noqa: ANN401 - whatever is asked for
     connection = await _connect(url)
     try:
         return await connection.fetchval(query)
@@ -213,14 +213,14 @@ def postgres(folder: Path) -> Generator[tuple[str, int]]:
 
 def homes(folder: Path, url: str, more: str = "", cluster: str = "") -> list[Path]:
     """Make a home, move it to the server, and give it sisters with names of their own."""
-    first = folder / _NODES[0]
+    first = folder / NODES[0]
     with daemon(first):
         pass
     command = [sys.executable, "-m", "openfang", "storage", "migrate", "--to", url]
     environ = {**os.environ, "OPENFANG_HOME": str(first)}
     subprocess.run(command, env=environ, check=True, stdout=subprocess.DEVNULL)
     (first / "openfang.db").unlink()
-    for name in _NODES:
+    for name in NODES:
         home = folder / name
         home.mkdir(mode=0o700, exist_ok=True)
         for shared in ("master.key", "key"):
@@ -228,7 +228,7 @@ def homes(folder: Path, url: str, more: str = "", cluster: str = "") -> list[Pat
                 shutil.copy2(first / shared, home / shared)
         storage = f"[storage]\nurl = {json.dumps(url)}\n[cluster]\nnode = {json.dumps(name)}\n"
         (home / "config.toml").write_text(storage + cluster + _RAISED + more)
-    return [folder / name for name in _NODES]
+    return [folder / name for name in NODES]
 
 
 async def _measured(bench: Bench, files: Sequence[Target]) -> list[Figure]:
@@ -321,7 +321,7 @@ def figures(folder: Path) -> list[Figure]:
     with ExitStack() as held:
         url, pid = held.enter_context(postgres(folder / "postgres"))
         nodes = [held.enter_context(serving(home)) for home in homes(folder, url)]
-        files = [held.enter_context(daemon(folder / f"file-{name}"))[0] for name in _NODES]
+        files = [held.enter_context(daemon(folder / f"file-{name}"))[0] for name in NODES]
         return asyncio.run(_measured(Bench(url=url, postmaster=pid, nodes=nodes), files))
 
 

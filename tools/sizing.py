@@ -12,26 +12,26 @@ from math import ceil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One node on Postgres: `make bench-nodes`, on two shared cores, CPython 3.11."""
+    """One node on Postgres: `make bench-nodes`, on two cores, CPython 3.11."""
 
-    call_us: float = 290.0
+    call_us: float = 295.0
     """CPU of a node for a call, 16 callers side by side."""
-    call_postgres_us: float = 65.0
-    call_statements: float = 0.3
+    call_postgres_us: float = 85.0
+    call_statements: float = 0.32
     call_bytes: float = 1_865.0
-    lone_call_us: float = 680.0
+    lone_call_us: float = 700.0
     """The same for a caller that is alone: two statements each."""
-    lone_postgres_us: float = 300.0
-    message_us: float = 3_540.0
+    lone_postgres_us: float = 283.0
+    message_us: float = 9_730.0
     """A message to an agent that is a program: a durable task, its calls, its session."""
-    message_postgres_us: float = 1_920.0
-    message_bytes: float = 8_684.0
+    message_postgres_us: float = 6_070.0
+    message_bytes: float = 8_618.0
     node_megabytes: float = 82.0
     agent_kilobytes: float = 12.6
-    session_kilobytes: float = 0.7
-    connection_kilobytes: float = 5.9
-    idle_statements: float = 1.7
-    connections: int = 12
+    session_kilobytes: float = 1.4
+    connection_kilobytes: float = 6.0
+    idle_statements: float = 2.2
+    connections: int = 19
     """To the database, at most: 8 read, the others write, listen, beat and work on queues."""
 
 
