@@ -69,7 +69,10 @@ class Balancer:
         )
         try:
             answer = await self._client.send(asked, stream=True)
-        except httpx.ReadError:  # it ended before it answered; who knows what it did
+        except (
+            httpx.ReadError,
+            httpx.RemoteProtocolError,
+        ):  # it ended before it answered; who knows what it did
             await _failed(send, b"the node ended meanwhile")
             return
         self.served.append(node)
