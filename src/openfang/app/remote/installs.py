@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from openfang.app.remote.addresses import INSTALLS, install_path
+from openfang.app.remote.objects import an_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ class RemoteInstalls:
 
     async def installed(self, kind: InstallKind, install_id: str) -> Mapping[str, Any]:
         """Show one, with all that a person decides by."""
-        return await self.daemon.get(install_path(kind, install_id), _object)
+        return await self.daemon.get(install_path(kind, install_id), an_object)
 
     async def install(
         self, kind: InstallKind, parcel: bytes, origin: str, *, preview: bool = False
@@ -34,7 +35,7 @@ class RemoteInstalls:
         """Take an archive in, off; with `preview`, only say what would be taken in."""
         archive = b64encode(parcel).decode()
         wanted = {"archive_base64": archive, "origin": origin, "preview": preview}
-        return await self.daemon.act("POST", INSTALLS[kind], _object, wanted)
+        return await self.daemon.act("POST", INSTALLS[kind], an_object, wanted)
 
     async def change_install(
         self,
@@ -48,14 +49,8 @@ class RemoteInstalls:
         """Enable one as it was shown, by its digest; disable or remove it."""
         path = install_path(kind, install_id)
         if act == "remove":
-            return await self.daemon.act("DELETE", path, _object)
+            return await self.daemon.act("DELETE", path, an_object)
         shown = {"digest": digest, "accept_findings": accept_findings}
         return await self.daemon.act(
-            "POST", f"{path}/{act}", _object, shown if act == "enable" else {}
+            "POST", f"{path}/{act}", an_object, shown if act == "enable" else {}
         )
-
-
-def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
-    if not isinstance(body, dict):
-        raise TypeError(type(body).__name__)
-    return cast("dict[str, Any]", body)

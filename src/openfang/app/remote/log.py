@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.remote.addresses import query_of
+from openfang.app.remote.objects import an_object
 from openfang.core.bookmarks import read_bookmark
 from openfang.core.wire import read_event, read_proof, read_verification
 
@@ -51,7 +52,7 @@ class RemoteLog:
     def export(self, after: int | Bookmark) -> AsyncIterator[Mapping[str, Any]]:
         """Read the same with all that is hashed: a signed head, checkpoints, then records."""
         query = query_of({"after": after, "proven": "true"})
-        return self.daemon.lines(f"{_LOG}/export{query}", _object)
+        return self.daemon.lines(f"{_LOG}/export{query}", an_object)
 
     async def prove(self, seq: int, digest: str) -> Proof:
         """Say whether the log has this record with this hash."""
@@ -76,9 +77,3 @@ def _heads(body: Any) -> Bookmark:  # noqa: ANN401 - any JSON
 
 def _tables(body: Any) -> list[Table]:  # noqa: ANN401 - any JSON
     return [(one["columns"], one["rows"]) for one in body["tables"]]
-
-
-def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
-    if not isinstance(body, dict):
-        raise TypeError(type(body).__name__)
-    return cast("dict[str, Any]", body)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.remote.addresses import segment
+from openfang.app.remote.objects import an_object
 from openfang.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -31,15 +32,9 @@ class RemoteNodes:
             raise NotFound("No node without a name.", way_out="openfang nodes list")
         path = f"{NODES}/{segment(node)}"
         if act == "remove":
-            return await self.daemon.act("DELETE", path, _object)
-        return await self.daemon.act("POST", f"{path}/{act}", _object, {})
-
-
-def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
-    if not isinstance(body, dict):
-        raise TypeError(type(body).__name__)
-    return cast("dict[str, Any]", body)
+            return await self.daemon.act("DELETE", path, an_object)
+        return await self.daemon.act("POST", f"{path}/{act}", an_object, {})
 
 
 def _all(body: Any) -> list[Mapping[str, Any]]:  # noqa: ANN401 - any JSON
-    return [_object(one) for one in body["nodes"]]
+    return [an_object(one) for one in body["nodes"]]

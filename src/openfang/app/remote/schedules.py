@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.remote.addresses import schedule_path
+from openfang.app.remote.objects import an_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,25 +28,19 @@ class RemoteSchedules:
 
     async def schedule(self, schedule_id: str) -> Mapping[str, Any]:
         """Read one; another caller's does not exist."""
-        return await self.daemon.get(schedule_path(schedule_id), _object)
+        return await self.daemon.get(schedule_path(schedule_id), an_object)
 
     async def create_schedule(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Have an agent told something at a later time, as the built-in tool does."""
-        return await self.daemon.act("POST", SCHEDULES, _object, dict(wanted))
+        return await self.daemon.act("POST", SCHEDULES, an_object, dict(wanted))
 
     async def change_schedule(self, schedule_id: str, act: str) -> Mapping[str, Any]:
         """Delete, pause or resume one, or let it run now."""
         path = schedule_path(schedule_id)
         if act == "delete":
-            return await self.daemon.act("DELETE", path, _object)
-        return await self.daemon.act("POST", f"{path}/{act}", _object, {})
-
-
-def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
-    if not isinstance(body, dict):
-        raise TypeError(type(body).__name__)
-    return cast("dict[str, Any]", body)
+            return await self.daemon.act("DELETE", path, an_object)
+        return await self.daemon.act("POST", f"{path}/{act}", an_object, {})
 
 
 def _all(body: Any) -> list[Mapping[str, Any]]:  # noqa: ANN401 - any JSON
-    return [_object(one) for one in body["schedules"]]
+    return [an_object(one) for one in body["schedules"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.app.remote.addresses import (
     SERVERS,
@@ -30,6 +30,7 @@ from openfang.app.remote.installs import RemoteInstalls
 from openfang.app.remote.keys import content_body, dated_key, read_made, wanted_key
 from openfang.app.remote.log import RemoteLog
 from openfang.app.remote.nodes import RemoteNodes
+from openfang.app.remote.objects import an_object
 from openfang.app.remote.questions import dated_question, questions_query, read_questions
 from openfang.app.remote.schedules import RemoteSchedules
 from openfang.core.errors import NotFound, Parked
@@ -147,7 +148,7 @@ class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
         """Take what is held back as it is now; with a digest, only if it is still that."""
         body = {"digest": digest} if digest else {}
         path = f"/api/held/{segment(id_)}/accept"
-        return await self.daemon.act("POST", path, _object, body)
+        return await self.daemon.act("POST", path, an_object, body)
 
     async def whole_result(self, uri: str) -> bytes | None:
         """Read the whole of a result that was cut, as JSON, while it is kept."""
@@ -205,15 +206,15 @@ class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
 
     async def servers(self) -> Mapping[str, Any]:
         """Show the MCP servers: `configured`, and `connected` with the tools of each."""
-        return await self.daemon.get(SERVERS, _object)
+        return await self.daemon.get(SERVERS, an_object)
 
     async def server(self, name: str) -> Mapping[str, Any]:
         """Show everything that is known of one MCP server."""
-        return await self.daemon.get(server_path(name), _object)
+        return await self.daemon.get(server_path(name), an_object)
 
     async def server_health(self) -> Mapping[str, str]:
         """Say of each MCP server that is enabled: healthy, degraded or unhealthy."""
-        return await self.daemon.get("/api/mcp/health", _object)
+        return await self.daemon.get("/api/mcp/health", an_object)
 
     async def server_log(self, name: str) -> Sequence[str]:
         """Read what an MCP server last wrote for people."""
@@ -221,44 +222,44 @@ class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
 
     async def try_server(self, name: str) -> Mapping[str, Any]:
         """Connect to an MCP server once more, to see what is wrong; it need not be enabled."""
-        return await self.daemon.act("POST", f"{server_path(name)}/test", _object, {})
+        return await self.daemon.act("POST", f"{server_path(name)}/test", an_object, {})
 
     async def refresh_servers(self) -> Mapping[str, Any]:
         """Ask the MCP servers for their tools again: how many answered, and who did not."""
-        return await self.daemon.act("POST", f"{SERVERS}/refresh", _object, {})
+        return await self.daemon.act("POST", f"{SERVERS}/refresh", an_object, {})
 
     async def change_server(self, name: str, act: str) -> Mapping[str, Any]:
         """Enable, disable or restart an MCP server."""
-        return await self.daemon.act("POST", f"{server_path(name)}/{segment(act)}", _object, {})
+        return await self.daemon.act("POST", f"{server_path(name)}/{segment(act)}", an_object, {})
 
     async def add_server(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """Write a new MCP server down; it waits until it is enabled."""
-        return await self.daemon.act("POST", SERVERS, _object, dict(entry))
+        return await self.daemon.act("POST", SERVERS, an_object, dict(entry))
 
     async def remove_server(self, name: str) -> Mapping[str, Any]:
         """Take an MCP server out of the configuration."""
-        return await self.daemon.act("DELETE", server_path(name), _object)
+        return await self.daemon.act("DELETE", server_path(name), an_object)
 
     async def secrets(self) -> Sequence[Mapping[str, Any]]:
         """List the names that are stored, and those that servers miss; never a value."""
-        return await self.daemon.get("/api/secrets", _each("secrets", _object))
+        return await self.daemon.get("/api/secrets", _each("secrets", an_object))
 
     async def set_secret(self, name: str, value: str) -> Mapping[str, Any]:
         """Store or replace a secret; servers that refer to it get it at once."""
-        return await self.daemon.act("PUT", secret_path(name), _object, {"value": value})
+        return await self.daemon.act("PUT", secret_path(name), an_object, {"value": value})
 
     async def remove_secret(self, name: str, *, force: bool = False) -> Mapping[str, Any]:
         """Delete a secret; one that a server refers to only with `force`."""
         query = query_of({"force": "true" if force else None})
-        return await self.daemon.act("DELETE", f"{secret_path(name)}{query}", _object)
+        return await self.daemon.act("DELETE", f"{secret_path(name)}{query}", an_object)
 
     async def agents(self) -> Sequence[Mapping[str, Any]]:
         """Describe the agents that this caller may call, by name."""
-        return await self.daemon.get("/api/agents", _each("agents", _object))
+        return await self.daemon.get("/api/agents", _each("agents", an_object))
 
     async def agent(self, name: str) -> Mapping[str, Any]:
         """Describe one; another does not exist."""
-        return await self.daemon.get(agent_path(name), _object)
+        return await self.daemon.get(agent_path(name), an_object)
 
     async def sessions(self, *, agent: str = "", after: str = "", limit: int = 50) -> SessionPage:
         """List conversations with agents, newest first: one's own, or all for who watches."""
@@ -282,15 +283,15 @@ class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
 
     async def memories(self, wanted: Wanted = OWN) -> Mapping[str, Any]:
         """List what is remembered, or find it by its words."""
-        return await self.daemon.get(memories_path(wanted), _object)
+        return await self.daemon.get(memories_path(wanted), an_object)
 
     async def memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
         """Read one memory of such a space, whole."""
-        return await self.daemon.get(memory_path(key, wanted), _object)
+        return await self.daemon.get(memory_path(key, wanted), an_object)
 
     async def forget_memory(self, key: str, wanted: Wanted = OWN) -> Mapping[str, Any]:
         """Forget one; returns what it was."""
-        return await self.daemon.act("DELETE", memory_path(key, wanted), _object)
+        return await self.daemon.act("DELETE", memory_path(key, wanted), an_object)
 
     async def usage(self, wanted: UsageQuery) -> Report:
         """Add up what was used: by everybody for who watches, else for this caller."""
@@ -343,18 +344,12 @@ class Remote(RemoteSchedules, RemoteInstalls, RemoteNodes, RemoteLog):
 
     async def peers(self) -> Sequence[Mapping[str, Any]]:
         """Say of each agent elsewhere that is configured who it is, and how."""
-        return await self.daemon.get("/api/a2a/agents", _each("agents", _object))
+        return await self.daemon.get("/api/a2a/agents", _each("agents", an_object))
 
     async def discover_peer(self, name: str) -> Mapping[str, Any]:
         """Ask one of them for its card now, and say who it is, and how."""
         path = f"/api/a2a/agents/{segment(name)}/discover"
-        return await self.daemon.act("POST", path, _object, {})
-
-
-def _object(body: Any) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON
-    if not isinstance(body, dict):
-        raise TypeError(type(body).__name__)
-    return cast("dict[str, Any]", body)
+        return await self.daemon.act("POST", path, an_object, {})
 
 
 def _call_body(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]:
