@@ -5,7 +5,7 @@ Calls that a caller writes into a history are words like any others: none of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.agents.attached import in_words, whole
@@ -14,6 +14,7 @@ from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
 from openfang.core.tools import Tool, Trust
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

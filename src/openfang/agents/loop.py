@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
@@ -33,6 +33,7 @@ from openfang.core.agents import (
 )
 from openfang.core.calls import UNBOUNDED, Bounds
 from openfang.core.errors import CallFailed, CallRefused, OpenFangError, Parked
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence

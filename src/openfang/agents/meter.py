@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import orjson
 
 from openfang.core.agents import Asked, Spent, Usage
 from openfang.core.usage import NOTHING, Spending, of_model
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable

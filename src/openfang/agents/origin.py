@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.agents.given import is_given
 from openfang.core.calls import Context, Mode
 from openfang.core.trace import Chain, new_chain
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.calls import Call

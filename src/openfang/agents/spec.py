@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.agents.loop import Budget
@@ -10,6 +9,7 @@ from openfang.agents.models.providers import Choice
 from openfang.agents.models.routed import NO_ROUTES, Routes
 from openfang.core.calls import Caller, Grants, Mode
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 from openfang.policy.grants import held_to
 
 if TYPE_CHECKING:

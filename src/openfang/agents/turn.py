@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -22,6 +22,7 @@ from openfang.core.agents import NO_USAGE, Ended, Ending, Message, Speaker, Word
 from openfang.core.errors import CallFailed, CallRefused
 from openfang.core.results import Result, error_result, text_part, text_result
 from openfang.core.usage import Entry, Spending
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence

@@ -8,7 +8,6 @@ and one that comes twice is taken once. What repeats by a distance counts second
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

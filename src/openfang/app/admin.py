@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.app.definitions import Definitions
@@ -10,6 +10,7 @@ from openfang.core.errors import Conflict, NotFound, OpenFangError
 from openfang.core.events import KEY_CREATED, KEY_REVOKED, SPEC_FROZEN, Record
 from openfang.core.ids import new_id
 from openfang.core.keys import AdminToken, Key, Spec
+from openfang.core.values import dataclass
 from openfang.storage.approvals import end_all
 from openfang.storage.keys import KEY_PREFIX, TOKEN_PREFIX, new_secret, revoke
 from openfang.storage.specs import insert_project, insert_spec, spec_hash

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ import orjson
 from openfang.audit.chain import Checkpoint
 from openfang.audit.notary import checkpoint_body
 from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.storage.chains import own_chain
 from openfang.storage.log import checkpoints_after, unanchored

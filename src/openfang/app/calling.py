@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.calls import Call
 from openfang.core.labels import Labels
 from openfang.core.trace import Chain, joined
+from openfang.core.values import dataclass
 from openfang.policy.context import NO_WISH, Wish, bind
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from anyio import CancelScope, to_thread
 
 from openfang.core.errors import NotFound, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.backends import (
     Bare,
     Landlocked,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import Conflict, NotFound
@@ -16,6 +15,7 @@ from openfang.core.events import (
 )
 from openfang.core.ids import Kind
 from openfang.core.tools import Trust
+from openfang.core.values import dataclass
 from openfang.registry.board import Scanning
 from openfang.registry.pins import FirstSeen, Held, finding_bodies
 from openfang.registry.spoken import Topic

@@ -7,9 +7,10 @@ heirs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.storage.chains import own_chain
 from openfang.storage.state import put_setting
 from openfang.storage.units import Unit

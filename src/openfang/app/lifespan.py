@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from openfang.app.servers.running import Servers
 from openfang.audit import notary
 from openfang.audit.notary import Notary
 from openfang.core.errors import AuditUnavailable, OpenFangError
+from openfang.core.values import dataclass
 from openfang.storage.agent_runs import AgentRunStore, drop_left
 from openfang.storage.log import head_of
 from openfang.storage.state import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,6 +39,7 @@ from openfang.core.events import AuditEvent
 from openfang.core.keys import OPEN, QuestionPage, Scope, Way
 from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
+from openfang.core.values import dataclass
 from openfang.pipeline.explain import explain
 from openfang.pipeline.shape import URI_PREFIX
 from openfang.storage.chains import heads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.admin import Admin
@@ -13,6 +12,7 @@ from openfang.app.servers.census import health_body, said, server_body, servers_
 from openfang.app.servers.secrets import Secrets
 from openfang.app.servers.upkeep import Upkeep
 from openfang.core.calls import Role
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from anyio import Lock
@@ -13,6 +13,7 @@ from openfang.app.schedules.book import Book
 from openfang.app.schedules.triggers import Events
 from openfang.config.home import user_home
 from openfang.core.usage import NOTHING
+from openfang.core.values import dataclass
 from openfang.guard.rate import Limiter
 from openfang.safety.urls import without_user
 

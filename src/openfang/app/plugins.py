@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,11 +5,11 @@ What comes back says what is to be done: it was taken, it is refused for good, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.safety.urls import AddressRefused
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.app.a2a.parcels import put_aside
+from openfang.core.values import dataclass
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:

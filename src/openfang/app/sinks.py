@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from openfang.app.plugins import load_plugin
 from openfang.core.bookmarks import ALONE
 from openfang.core.errors import OpenFangError
 from openfang.core.events import AuditEvent
+from openfang.core.values import dataclass
 from openfang.storage.log import batch
 from openfang.storage.state import Settings, advance, cursor
 from openfang.storage.units import Unit

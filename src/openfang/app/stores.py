@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import orjson
 
 from openfang.core.errors import Conflict
+from openfang.core.values import dataclass
 from openfang.registry.pins import Pin
 from openfang.safety.definitions import Finding
 from openfang.storage.marks import among

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from itertools import chain as joined
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from openfang.audit.export import ExportHead, Span, head_body, point_body
 from openfang.audit.notary import genuine, second_place, sorted_out
 from openfang.core.bookmarks import bookmark
 from openfang.core.log import Finding, Proof, Verification
+from openfang.core.values import dataclass
 from openfang.storage.log import batches, checkpoints, places, record, rows
 from openfang.storage.units import GENESIS
 

@@ -8,11 +8,11 @@ node's key and kept in a second place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfang.core.log import Finding
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,7 +8,7 @@ cannot show is that a later export ever was: hold them against checkpoints kept 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -16,6 +16,7 @@ import orjson
 from openfang.audit.chain import Checkpoint, Row, Verifier
 from openfang.audit.notary import checkpoint_body, genuine, is_signed, read_checkpoint, sorted_out
 from openfang.core.log import Finding, Verification
+from openfang.core.values import dataclass
 from openfang.storage.units import Head
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.cli.errors import FAILED, PARKED, REFUSED
@@ -11,6 +11,7 @@ from openfang.cli.output import clean, is_terminal, json_text, note, one_line
 from openfang.core.agents import Ending, Made, Wanted, Words
 from openfang.core.bodies import message_body
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

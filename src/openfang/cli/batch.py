@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
@@ -20,6 +20,7 @@ from openfang.core.bodies import result_body
 from openfang.core.calls import Mode
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import new_id
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

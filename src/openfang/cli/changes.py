@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from openfang.app.connect.connections import require_writable
 from openfang.app.connect.difference import difference
 from openfang.cli.manner import Manner
 from openfang.cli.output import clean, note, paint, print_json, say
+from openfang.core.values import dataclass
 
 _COLOURS = {"+": "green", "-": "red", "@": "dim"}
 

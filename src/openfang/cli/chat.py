@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,6 +17,7 @@ from openfang.cli.session import held_home
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import random_hex
 from openfang.core.session import NO_OPTIONS
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -44,6 +43,7 @@ from openfang.config.models import Config
 from openfang.config.show import HIDDEN
 from openfang.core.errors import HomeError, NotFound, OpenFangError
 from openfang.core.keys import AdminToken, Key
+from openfang.core.values import dataclass
 
 _READABLE_BY_OTHERS = 0o044
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from cyclopts import Parameter
@@ -11,6 +10,7 @@ from openfang.cli.output import clean, fields, note, note_command, print_json, s
 from openfang.cli.reviews import asked, show_review
 from openfang.cli.session import held_home, on_home
 from openfang.core.errors import NotFound
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
@@ -17,6 +16,7 @@ from openfang.cli.session import on_home
 from openfang.cli.times import span
 from openfang.core.calls import EVERYTHING, Grants, Mode, Role
 from openfang.core.keys import EDGES, AdminToken, Key, opened
+from openfang.core.values import dataclass
 from openfang.core.wire import key_body
 
 _MOST_CELLS = 1_000_000_000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 from openfang.cli.output import is_terminal, say
+from openfang.core.values import dataclass
 
 _YES: Final = frozenset({"y", "yes"})
 

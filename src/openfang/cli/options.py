@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -17,6 +16,7 @@ from openfang.core.calls import Mode
 from openfang.core.integers import long_integer
 from openfang.core.session import Options
 from openfang.core.tools import TAGS
+from openfang.core.values import dataclass
 
 MAX_INPUT = 10_000_000
 STDIN = "-"

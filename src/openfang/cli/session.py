@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -16,6 +15,7 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from openfang.app.attach import open_session
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
@@ -12,6 +12,7 @@ from anyio import to_thread
 from openfang.cli.errors import ERROR, FAILED, PARKED, REFUSED
 from openfang.cli.output import clean, is_terminal, note, one_line
 from openfang.core.tasks import Role, Spoken, Task, TaskState, TaskUpdate
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.session import Session

@@ -7,7 +7,7 @@ at, nor one that its owner has switched off: those wait for `openfang servers en
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from openfang.cli.session import on_home, run_async
 from openfang.config.clients import usual_files
 from openfang.config.home import find_home
 from openfang.config.load import load
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from cyclopts import Parameter
@@ -26,6 +26,7 @@ from openfang.cli.session import on_home
 from openfang.cli.shell import preparation
 from openfang.config.home import find_home
 from openfang.core.errors import Conflict
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.cli.takeover import Taken

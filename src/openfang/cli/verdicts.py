@@ -7,7 +7,7 @@ audit log says of them.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.cli.answers import message
@@ -22,6 +22,7 @@ from openfang.core.events import (
 )
 from openfang.core.log import Search
 from openfang.core.session import NO_OPTIONS
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openfang.core.errors import Conflict, Rejected
 from openfang.core.results import text_part
 from openfang.core.tasks import Role
+from openfang.core.values import dataclass
 from openfang.protocols.a2a.seed import read_state, write_state
 
 if TYPE_CHECKING:

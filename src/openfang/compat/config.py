@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from openfang.config.merge import frozen
 from openfang.config.problems import Problem, explain, spell
 from openfang.config.schema import shape_of
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

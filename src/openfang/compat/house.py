@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.compat.audit import audit_logger
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.app import plugins
@@ -13,6 +13,7 @@ from openfang.compat.house import House, current, in_use
 from openfang.compat.words import InvocationContext, PolicyDecision, ToolDescriptor
 from openfang.core.calls import Call, Caller, Papers
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny
+from openfang.core.values import dataclass
 from openfang.policy.engine import CUSTOM_GATE_SECONDS
 from openfang.policy.gates import TrustGate, standard_gates
 from openfang.storage.database import at_once

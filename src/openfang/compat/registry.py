@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.compat.house import House, current
 from openfang.compat.words import RiskLevel, ToolDescriptor, ToolSource
 from openfang.core.errors import UnknownTool
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.registry.rules import check_tags
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openfang.compat.house import House, current
@@ -11,6 +11,7 @@ from openfang.core.bodies import failure_body, problem_body, result_body
 from openfang.core.calls import Call
 from openfang.core.errors import CallFailed, CallRefused
 from openfang.core.trace import new_chain
+from openfang.core.values import dataclass
 from openfang.policy.context import bind
 
 if TYPE_CHECKING:

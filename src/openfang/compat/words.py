@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.calls import Call, Context, Mode
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool
+from openfang.core.values import dataclass
 from openfang.policy.context import Wish
 
 if TYPE_CHECKING:

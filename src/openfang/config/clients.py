@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -20,6 +19,7 @@ from openfang.config.problems import Problem
 from openfang.config.references import References
 from openfang.config.validate import validated
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

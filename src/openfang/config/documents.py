@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from openfang.config.jsonc import JsonProblem, read_json
 from openfang.config.lines import Key, toml_lines
 from openfang.config.models import Place
 from openfang.config.problems import Problem
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

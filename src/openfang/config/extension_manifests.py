@@ -5,7 +5,6 @@ What depends on the world (a program, a package, a variable) is not looked at he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,7 @@ from openfang.core.calls import Grants
 from openfang.core.errors import ConfigError
 from openfang.core.extensions import Capability, ExtensionSpec, Permissions, Runtime
 from openfang.core.tools import Sink
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,5 @@
 """The base of every section, and the types that several sections share."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from openfang.core.tools import TAGS, Effect, Risk, Trust
+from openfang.core.values import dataclass
 from openfang.safety.paths import has_parent_reference
 
 DAY = 86_400

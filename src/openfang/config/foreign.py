@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.config.references import References, Refused
+from openfang.core.values import dataclass
 from openfang.safety.paths import has_parent_reference
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ import json
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

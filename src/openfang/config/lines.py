@@ -9,8 +9,10 @@ import re
 import tomllib
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from openfang.core.values import dataclass
 
 Key: TypeAlias = tuple[str | int, ...]
 

@@ -5,7 +5,7 @@ What depends on the world (a variable, a program, an address) is not looked at h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -20,6 +20,7 @@ from openfang.config.rulebook import read_rules
 from openfang.config.validate import validated
 from openfang.config.whole import distinct_servers, settled, unknown_servers
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

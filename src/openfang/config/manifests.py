@@ -6,7 +6,7 @@ What depends on the world (a program, a package, a variable) is not looked at he
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from openfang.config.workspaces import may_be_workspace
 from openfang.core.errors import ConfigError
 from openfang.core.ids import wire_name
 from openfang.core.installs import FOLDERS
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

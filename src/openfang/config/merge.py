@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from openfang.config.lines import Key
 from openfang.config.models import Config, Place
 from openfang.config.problems import Problem, shown, spell
 from openfang.config.schema import shape_of
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.config.documents import Document

@@ -1,7 +1,6 @@
 """The whole configuration as one model: `Config()` is what an empty file means."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
@@ -33,6 +32,7 @@ from openfang.config.servers import McpServer
 from openfang.config.skills import SkillSettings
 from openfang.config.telemetry import TelemetrySection
 from openfang.config.tools import Classify, Definitions, Results, Tools, Toolset, ToolsetName
+from openfang.core.values import dataclass
 
 LAST_PORT = 65_535
 

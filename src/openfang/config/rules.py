@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,6 +15,7 @@ from openfang.core.calls import Mode, Role
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.policy.rules.hours import DAYS, EVERY_DAY, MIDNIGHT, Hours
 from openfang.policy.rules.rule import Carried, Names, Rule, Says
 

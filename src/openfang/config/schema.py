@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from openfang.config.fields import MEANING
 from openfang.config.models import Config
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

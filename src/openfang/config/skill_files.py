@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 from openfang.config.documents import Document, read_document, read_text
@@ -19,6 +19,7 @@ from openfang.config.models import Place
 from openfang.config.problems import Problem, shown, spell
 from openfang.config.skill_toml import LONGEST_DESCRIPTION, LONGEST_NAME, SkillToml
 from openfang.config.validate import validated
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

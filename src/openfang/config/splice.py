@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from openfang.config.jsonc import JsonProblem, Span, after_gap, json_spans
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,6 @@ None of it is a mistake, and all of it is worth knowing before one relies on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.agents.models.providers import DEFAULT, PLANNER, PRESETS
@@ -13,6 +12,7 @@ from openfang.config.manifest_models import Manifest
 from openfang.config.manifest_parts import Autonomous
 from openfang.core.ids import Kind
 from openfang.core.triggers import CONDITION, conditions
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -7,9 +7,11 @@ bookmark is that number then, as `12`. Where several write it names the last rec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

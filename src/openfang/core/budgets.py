@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
 from openfang.core.agents import Ending
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 
 _SECOND: Final = 1_000_000_000
 

@@ -5,10 +5,10 @@ The page of the audit log is written from this, and tests hold what is really wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.core import events
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.events import Level

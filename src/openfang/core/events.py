@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.labels import Labels

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from openfang.core.agents import Ended, Made, Wanted, Words
+from openfang.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

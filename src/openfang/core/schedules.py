@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 
 Overlap: TypeAlias = Literal["skip", "queue"]
 OVERLAPS: Final = ("skip", "queue")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.labels import Labels
@@ -17,6 +17,7 @@ from openfang.core.tasks import (
     TaskState,
     TaskUpdate,
 )
+from openfang.core.values import dataclass
 from openfang.core.wire import moment, read_moment
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from openfang.core.ids import random_hex
 from openfang.core.labels import Labels
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 
 if TYPE_CHECKING:
     from openfang.core.purse import Purse

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from openfang.core.values import dataclass
 
 EVENT_TYPE: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 EVENT_GLOB: Final = r"^[A-Za-z0-9*?][A-Za-z0-9._:/*?-]{0,127}$"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.agents import Usage
 from openfang.core.errors import Rejected
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from openfang.core.values import dataclass
 
 _KEYS = 10_000
 

@@ -7,10 +7,12 @@ one caller the first is the first, among callers the turn goes round.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     _Place: TypeAlias = tuple[anyio.Event, int]

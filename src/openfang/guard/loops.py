@@ -20,9 +20,11 @@ A tool that puts the time into its answer always makes progress; the run budget 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.tools import Tool

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from openfang.core.values import dataclass
 
 _ROUNDING = 0.001
 _KEYS = 100_000

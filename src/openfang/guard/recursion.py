@@ -7,10 +7,11 @@ calls to agents and peers, and a run one of plain tools.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.core.purse import Share, least
+from openfang.core.values import dataclass
 from openfang.guard.breaker import BreakerLimits, Breakers
 
 if TYPE_CHECKING:

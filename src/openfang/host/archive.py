@@ -9,10 +9,11 @@ import gzip
 import hashlib
 import os
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.host.fallback import fence_version, fenced
 from openfang.host.filters import afresh, filter_file
 from openfang.host.machine import Layer, succeeds

@@ -5,12 +5,12 @@ It knows neither of them: each has a file of its own, which is imported where it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.weight import check_weight
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.descendants import tree
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from dataclasses import dataclass
 from email.utils import formatdate
 from math import ceil
 from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.server import ServerState
 
+from openfang.core.values import dataclass
 from openfang.host.refusals import OVERLOADED, STOPPING
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, MutableMapping, Sequence

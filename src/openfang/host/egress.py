@@ -13,12 +13,12 @@ import os
 import socket
 import time
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
 
+from openfang.core.values import dataclass
 from openfang.host.names import system_resolve
 from openfang.host.network import BACKLOG, HOST, PORT, own_network, received_listener
 from openfang.host.proxying import Asked

@@ -12,10 +12,11 @@ import ctypes
 import os
 import stat
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.landlock import Fence, Version, restriction, version
 from openfang.host.process import in_turn
 from openfang.host.sandbox import Local, within

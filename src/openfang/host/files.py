@@ -12,9 +12,9 @@ import heapq
 import os
 import secrets
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.safety.paths import FileRefused, components
 
 if TYPE_CHECKING:

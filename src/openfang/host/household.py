@@ -8,11 +8,11 @@ disk.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from openfang.core.values import dataclass
 from openfang.host.sandbox import Link, Mask, Mount, within
 
 if TYPE_CHECKING:

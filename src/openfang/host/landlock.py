@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ import ipaddress
 import resource
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from openfang.core.errors import ConfigError, Conflict
+from openfang.core.values import dataclass
 
 BACKLOG: Final = 2048
 _ATTEMPTS: Final = 8

@@ -10,11 +10,11 @@ import asyncio
 import re
 import select
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.host.answer import Answer
 
 if TYPE_CHECKING:

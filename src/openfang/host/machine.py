@@ -16,10 +16,10 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.descendants import MARK
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import tarfile
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.archive import Packer
 from openfang.host.folders import (
     LARGEST_FILE,

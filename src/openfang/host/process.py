@@ -19,7 +19,6 @@ import subprocess
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,6 +26,7 @@ import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.descendants import MARK, end_all, start_time
 from openfang.host.pipes import Input, Output
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.bridge import interpreter
 from openfang.host.household import is_system, links, real, system
 from openfang.host.process import LaunchFailed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import http
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import orjson
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

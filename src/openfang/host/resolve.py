@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from openfang.core.values import dataclass
 from openfang.safety.urls import AddressRefused, check_address
 
 if TYPE_CHECKING:

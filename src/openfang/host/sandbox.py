@@ -7,11 +7,11 @@ bubblewrap dies with us, and whatever the child has started dies with that first
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.host.bridge import bridged
 
 if TYPE_CHECKING:

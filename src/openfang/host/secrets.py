@@ -17,10 +17,11 @@ import re
 import secrets
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.errors import HomeError, NotFound
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

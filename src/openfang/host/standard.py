@@ -11,9 +11,11 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Thread
 from typing import Final
+
+from openfang.core.values import dataclass
 
 _CHUNK: Final = 65_536
 _LAST_SECONDS: Final = 5.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from openfang.core.values import dataclass
 from openfang.host.archive import DEEPEST, LONGEST_NAME, Packer, stays_inside
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ import os
 import tarfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.host.archive import (
     CHUNK,
     DEEPEST,

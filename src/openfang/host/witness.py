@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from openfang.core.values import dataclass
 from openfang.host.cgroups import NAME
 
 _NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "user")

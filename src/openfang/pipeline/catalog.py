@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import UnknownTool
 from openfang.core.ids import Kind
 from openfang.core.tools import Tool
+from openfang.core.values import dataclass
 from openfang.policy.grants import can_see
 
 if TYPE_CHECKING:

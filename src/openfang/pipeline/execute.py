@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.core.deadline import Deadline, Pause
 from openfang.core.errors import CallFailed, CallTimedOut, SourceFailed
+from openfang.core.values import dataclass
 from openfang.pipeline.patience import Patient
 from openfang.pipeline.slot import Slot
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import RATE_LIMIT, GuardTripped, SourceFailed
 from openfang.core.ids import Kind
 from openfang.core.tasks import ANSWER
+from openfang.core.values import dataclass
 from openfang.guard.breaker import Breakers, Broken, Open
 from openfang.guard.concurrency import Slots
 from openfang.guard.loops import Block, Loops, Warn, call_key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 import anyio
@@ -22,6 +22,7 @@ from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.results import Outcome, Receipt, Result, text_part
 from openfang.core.trace import CURRENT_TRACE
+from openfang.core.values import dataclass
 from openfang.guard.loops import Warn
 from openfang.pipeline import records
 from openfang.pipeline.evidence import digest, evidence

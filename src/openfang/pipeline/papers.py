@@ -5,10 +5,11 @@ What cannot be found out, or was not looked for, is not there: then the gates re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openfang.core.calls import Call, Papers
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.storage.keys import KeyStore

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.clients import Client, Deputy
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

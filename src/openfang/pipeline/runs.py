@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.storage.state import DAY_NS, RunStore, grow_run
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -12,6 +12,7 @@ import orjson
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.results import Part, Result, text_part
+from openfang.core.values import dataclass
 from openfang.safety.personal import is_personal
 from openfang.storage.state import MOST_KEPT, Statement, drop_oldest_blobs, put_blob
 

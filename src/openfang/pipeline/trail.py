@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.pipeline import records
 from openfang.policy.engine import Decided
 

@@ -7,13 +7,14 @@ asked, and never lets anything pass. Nothing is read before a call is tainted an
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
 
 from openfang.core.results import Result
+from openfang.core.values import dataclass
 from openfang.pipeline.shape import texts_of
 from openfang.safety.provenance import unnamed
 

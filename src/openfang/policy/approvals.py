@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
@@ -22,6 +22,7 @@ from openfang.core.events import APPROVAL_ANSWERED, APPROVAL_REQUESTED, APPROVAL
 from openfang.core.ids import new_id
 from openfang.core.keys import Answer, Question, Scope, Way
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.policy.answerers import wants_four_eyes
 from openfang.policy.showing import may_be_shown, show
 from openfang.policy.waits import Waits

@@ -6,7 +6,7 @@ The operator's rules are asked behind the gates, and before the operator's own c
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from openfang.core.decisions import ALLOW, Allow, Ask, Decision, Deny, Verdict
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.policy.gates import reads_papers
 from openfang.policy.rules.book import GATE
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.calls import Call, Mode
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Tool, Trust
+from openfang.core.values import dataclass
 from openfang.policy.grants import agent_name, matches, way_to_grant
 from openfang.policy.places import ungranted
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.policy.grants import matches
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.core.calls import FOREVER, Role
 from openfang.core.errors import GuardTripped, HomeError
+from openfang.core.values import dataclass
 from openfang.storage.units import APPROVALS
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ annotations (raise; lower for trust `high` only), the manifest, the operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
 from openfang.core.tools import READ_TAGS, Effect, Risk, Sink, Tool, Trust
+from openfang.core.values import dataclass
 from openfang.registry.rules import DEFAULT_RULES, UNKNOWN, check_tags, effects_of, outside
 from openfang.registry.targets import Targets, targets_of
 

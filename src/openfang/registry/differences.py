@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from openfang.core.values import dataclass
 from openfang.safety.unseen import revealed, shown, unseen
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import Conflict
 from openfang.core.ids import WIRE_NAME_LENGTH, Kind, wire_name
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import unified_diff
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.registry.differences import changes
 from openfang.safety.definitions import ABOUT, Finding, serious
 

@@ -6,11 +6,12 @@ It belongs to the event loop: nothing here waits, and nothing here is locked.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from openfang.core.errors import NotFound
 from openfang.core.events import ToolsChanged
+from openfang.core.values import dataclass
 from openfang.registry.adapters import apply_adapters
 from openfang.registry.board import Scanning, new_pins
 from openfang.registry.names import NameTable

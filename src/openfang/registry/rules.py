@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from openfang.core.tools import EFFECT_TAGS, TAGS, Risk
+from openfang.core.values import dataclass
 from openfang.registry import tables
 from openfang.registry.words import bases, clauses, grams, joined, singular, split
 

@@ -5,10 +5,11 @@ A target is a dotted path; a list on the way stands for each of its elements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
+from openfang.core.values import dataclass
 from openfang.registry import tables
 from openfang.registry.words import singular, split
 

@@ -10,10 +10,12 @@ nothing is normalized: what merely looks alike is something else.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,10 +9,10 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from openfang.core.values import dataclass
 from openfang.safety.definition_orders import LEADING, ORDERS
 from openfang.safety.definition_rules import ALONE, TRAITS
 from openfang.safety.folding import folded, mixed, skeleton

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import orjson
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

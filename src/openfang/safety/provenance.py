@@ -8,10 +8,10 @@ argument is known to choose, all of them do; an effect without any was named by 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
+from openfang.core.values import dataclass
 from openfang.safety.atoms import Atom, Text, addresses_in
 
 if TYPE_CHECKING:

@@ -24,13 +24,13 @@ All matching is done by RE2 on bytes, in linear time.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.safety.known import Known, encoded
 from openfang.safety.patterns import Pattern, compile_pattern, contained
 from openfang.safety.personal import PERSONAL

@@ -6,9 +6,11 @@ This module bounds those visits from the schema alone; nothing here validates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

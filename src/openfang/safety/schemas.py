@@ -12,12 +12,12 @@ Schemas come from servers that nobody vouches for, so:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import orjson
 
 from openfang.core.errors import InvalidArguments
+from openfang.core.values import dataclass
 from openfang.safety.schema_work import Unbounded, visits_by_depth
 from openfang.safety.sizes import MAX_ARGUMENTS, MAX_DEPTH, measure
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ by a table of our own: `ipaddress.is_global` differs between patch releases of P
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import (
     IPv4Address,
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote, urljoin, urlsplit
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

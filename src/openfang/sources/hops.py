@@ -6,11 +6,12 @@ only add labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from openfang.core.labels import Labels
 from openfang.core.trace import Told, abroad
+from openfang.core.values import dataclass
 from openfang.protocols.hops.labels import labels_beside
 from openfang.protocols.hops.words import CHAIN, HEADER, header_of, trace_words, words_of
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from openfang.core.keys import Answer, Question, QuestionFilter, QuestionPage, Scope, Way
+from openfang.core.values import dataclass
 from openfang.storage import timers
 from openfang.storage.marks import marks
 from openfang.storage.timers import Timer

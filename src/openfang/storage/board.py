@@ -6,11 +6,12 @@ processes do meanwhile; who made it reads the row again to see whether it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from openfang.core.calls import Grants, Mode, Role
 from openfang.core.keys import AdminToken, Key
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.core.budgets import Whose
 from openfang.core.events import TOOL_INVOCATION_START
 from openfang.core.usage import DAY_NS, MOST_ROWS, NOTHING, Report, Spending, day_name, first_day
+from openfang.core.values import dataclass
 from openfang.storage.chains import Part, chains, of_chain, within
 from openfang.storage.state import Settings, advance, cursor
 

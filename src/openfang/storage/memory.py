@@ -7,13 +7,13 @@ and what others remember changes neither what is found nor its order.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from openfang.core.labels import Labels
 from openfang.core.memory import UNKNOWN, Memory, Origin
+from openfang.core.values import dataclass
 from openfang.storage.finding import COLUMNS, FINDERS, MOST_RANKED, Finder, Scope, Term
 from openfang.storage.words import indexed, snippet, text_of, words_of
 

@@ -6,10 +6,11 @@ them was left is for a later page: it would come before something newer else. No
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfang.core.bookmarks import Bookmark
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ import orjson
 
 from openfang.core.errors import HomeError
 from openfang.core.tasks import Push
+from openfang.core.values import dataclass
 from openfang.storage import timers
 from openfang.storage.timers import NEVER, Timer
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from openfang.core.labels import Labels
 from openfang.core.schedules import RunOutcome, Schedule, ScheduleRun, ScheduleState
+from openfang.core.values import dataclass
 from openfang.storage.timers import Timer
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ import orjson
 from openfang.core.agents import Image, Message, Speaker, Wish
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary, SessionTurn
+from openfang.core.values import dataclass
 from openfang.storage.marks import outside
 
 if TYPE_CHECKING:

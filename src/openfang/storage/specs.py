@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.keys import Spec
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

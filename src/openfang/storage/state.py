@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.storage.marks import outside
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -17,6 +17,7 @@ from openfang.app.lifespan import open_app
 from openfang.core.calls import Call
 from openfang.core.events import AuditEvent
 from openfang.core.trace import new_chain
+from openfang.core.values import dataclass
 from openfang.pipeline.explain import explain
 from openfang.policy.context import NO_WISH, Wish, bind
 from openfang.storage.database import Database

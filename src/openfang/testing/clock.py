@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from openfang.core.values import dataclass
 
 _SECOND = 1_000_000_000
 

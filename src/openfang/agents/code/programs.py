@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -11,6 +11,7 @@ from openfang.agents.code.allotted import Allotted
 from openfang.agents.code.running import Order
 from openfang.agents.code.start import recipe_of
 from openfang.core.agents import Ended, Ending
+from openfang.core.values import dataclass
 from openfang.host.children.environments import Environments
 from openfang.host.children.keeper import Keeper, Means
 from openfang.host.children.start import nobody_looks

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.core.agents import Ended, Ending, Made, Wanted, Wish, Words
 from openfang.core.errors import CallFailed, CallRefused, OpenFangError
+from openfang.core.values import dataclass
 from openfang.host.children.running import WAY_OUT, Running
 from openfang.protocols.children import messages
 from openfang.protocols.children.messages import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
 
 from openfang.agents.models.failures import ModelFailed, Trouble
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

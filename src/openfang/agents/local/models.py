@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from openfang.agents.local.model import again
 from openfang.agents.local.serving import Serving
 from openfang.agents.models.failures import ModelFailed, Trouble
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

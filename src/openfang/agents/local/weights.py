@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.providers import DEFAULT, LOCAL
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

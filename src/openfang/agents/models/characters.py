@@ -6,8 +6,9 @@ written down nor passed on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from openfang.core.values import dataclass
 
 MOST: Final = 1_000_000
 """Characters of one answer: no model that ends by itself says so much."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.core.agents import Spent
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.core.agents import Spent
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.agents.models.wishes import MOST, wishes
 from openfang.agents.models.written import Holding, calls_in
 from openfang.core.agents import Spent, Wanted, Words
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator

@@ -6,9 +6,9 @@ the headers that they set, those go out that belong to the format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from openfang.core.values import dataclass
 from openfang.host.http import HttpClient, Request
 from openfang.safety.urls import parse_target
 

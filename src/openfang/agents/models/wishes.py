@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -11,6 +10,7 @@ import orjson
 from openfang.agents.models.characters import sound
 from openfang.core.agents import Wish
 from openfang.core.ids import new_id
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.agents.models.wishes import MOST, Heard
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -6,7 +6,7 @@ Each piece of the request is used once. What is left over says whether the reque
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from openfang.agents.planner.left import means
 from openfang.agents.planner.offer import Field, Offer, type_of
 from openfang.agents.planner.tokens import Kind, Sort
 from openfang.agents.planner.words import bag, topic
+from openfang.core.values import dataclass
 from openfang.safety.patterns import Pattern, compile_pattern, contained
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast
 
 from openfang.agents.planner.tokens import Kind
 from openfang.agents.planner.words import READING, Action, meanings, stems_of, words_of
+from openfang.core.values import dataclass
 
 _DESCRIBED: Final = 2000
 _FIRST_WORDS: Final = 3

@@ -7,7 +7,7 @@ order for it with one object and nothing besides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from openfang.agents.planner.sayings import Saying, saying_of
 from openfang.agents.planner.tokens import Kind
 from openfang.agents.planner.words import Action, bag, meanings, topic
 from openfang.core.ranking import Ranking
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

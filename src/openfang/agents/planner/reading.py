@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from typing import Final
 
 from openfang.agents.planner.tokens import Kind, Sort, Token, tokens_of
 from openfang.agents.planner.words import Action, bag, meanings, orders, straight, topic
+from openfang.core.values import dataclass
 
 
 class Form(Enum):

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.agents.planner.tokens import Sort
 from openfang.agents.planner.words import Action, bag
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.agents.planner.reading import Reading

@@ -6,11 +6,11 @@ Each piece is looked at by itself and is short, so the work grows with the lengt
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from openfang.agents.planner.words import ARTICLES, straight
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from openfang.app.posting import Letter, Post, Posted
 from openfang.app.timers import Again, wait_before
 from openfang.core.events import PUSH_DELIVERED, PUSH_GIVEN_UP, Record
 from openfang.core.tasks import Push
+from openfang.core.values import dataclass
 from openfang.safety.urls import AddressRefused, parse_target
 from openfang.storage.pushes import Unreadable, delete, told
 

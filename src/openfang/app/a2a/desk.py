@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from openfang.core.labels import Labels
 from openfang.core.session import NO_OPTIONS
 from openfang.core.sessions import SessionSummary
 from openfang.core.tasks import Task
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.forms import content_of
 from openfang.policy.showing import asked_in, read_answer
 from openfang.storage.sessions import SessionStore, begin

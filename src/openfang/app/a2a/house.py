@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.a2a.desk import Desk
 from openfang.core.errors import UnknownTool
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 from openfang.edges.a2a.ports import Described, Settings, Skill
 
 if TYPE_CHECKING:

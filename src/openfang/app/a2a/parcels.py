@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
@@ -11,6 +10,7 @@ import orjson
 from openfang.agents.attached import BLOB
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.storage.state import Statement, put_blob
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 from openfang.host.chatter import legible
 from openfang.safety.environment import expand
 from openfang.safety.urls import without_user

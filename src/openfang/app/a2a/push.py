@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.a2a.delivery import CONTENT_TYPES
 from openfang.app.a2a.notices import notice_body
 from openfang.core.errors import Conflict, NotFound, OpenFangError, Rejected
+from openfang.core.values import dataclass
 from openfang.storage import pushes
 from openfang.storage.pushes import MOST_PUSHES, Told
 from openfang.storage.tasks import unchanged

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.host.names import system_resolve
 from openfang.safety.urls import AddressRefused, check_address, parse_target
 

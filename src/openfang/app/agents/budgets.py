@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.agents.budgets import reached
 from openfang.core.budgets import Account, Allowance, Reached, Whose, Window
 from openfang.core.purse import least
 from openfang.core.usage import Payer
+from openfang.core.values import dataclass
 from openfang.storage.ledger import LedgerStore
 
 if TYPE_CHECKING:

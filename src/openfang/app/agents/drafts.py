@@ -6,7 +6,6 @@ import errno
 import secrets
 import shutil
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.agents.starters import write_agent
@@ -14,6 +13,7 @@ from openfang.app.home.paths import Home
 from openfang.config.load import load
 from openfang.config.manifests import FOLDER, JSON, TOML, check_draft, check_manifests, doubtful
 from openfang.core.errors import ConfigError, Conflict, HomeError, NotFound
+from openfang.core.values import dataclass
 from openfang.host.editor import run_editor
 
 if TYPE_CHECKING:

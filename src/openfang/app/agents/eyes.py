@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -12,6 +11,7 @@ from openfang.agents.spec import Mind
 from openfang.core.agents import Usage
 from openfang.core.errors import SourceFailed
 from openfang.core.usage import Entry
+from openfang.core.values import dataclass
 from openfang.storage import ledger
 from openfang.storage.units import Unit
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
@@ -14,6 +14,7 @@ from openfang.app.agents.minds import files_of
 from openfang.config.manifests import FOLDER, parse_manifest
 from openfang.core.errors import Conflict, NotFound, PolicyViolation
 from openfang.core.ids import Kind, random_hex, wire_name
+from openfang.core.values import dataclass
 from openfang.policy.grants import exceeding, held_to
 from openfang.storage.memory import forget
 from openfang.storage.units import Unit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,6 +9,7 @@ import orjson
 from openfang.core.events import RESULT_REVEALED, Record
 from openfang.core.ids import new_id
 from openfang.core.results import Result
+from openfang.core.values import dataclass
 from openfang.storage.state import grow_run, put_blob
 from openfang.storage.units import Unit
 

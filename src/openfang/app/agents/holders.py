@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.auth.scopes import BoundKey
@@ -11,6 +11,7 @@ from openfang.core.calls import Mode
 from openfang.core.errors import PolicyViolation
 from openfang.core.ids import Kind, tool_id
 from openfang.core.keys import Key
+from openfang.core.values import dataclass
 from openfang.policy.context import Wish, bind
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ Who has no role sees of it what their key's `memory_read` covers, and forgets by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.app.agents.guests import memory_space
@@ -14,6 +13,7 @@ from openfang.app.agents.roster import agent_body
 from openfang.app.auth.identify import require
 from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import MEMORY_FORGOTTEN, Record
+from openfang.core.values import dataclass
 from openfang.core.wire import memory_body
 from openfang.policy.globs import matches
 from openfang.storage.memory import MemoryStore, Sought, forget_one

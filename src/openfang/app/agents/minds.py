@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ from openfang.app.agents.reached import Variables, chosen, reached, said_of
 from openfang.config.home import user_home
 from openfang.core.agents import Image, Message, Prompt, Speaker, Words
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.guard.rate import Limited, Quota
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.agents.models.failures import ModelFailed, Trouble
 from openfang.agents.models.providers import Choice, Endpoint, Provider, endpoint
+from openfang.core.values import dataclass
 from openfang.safety.environment import VariableRefused, expand
 
 if TYPE_CHECKING:

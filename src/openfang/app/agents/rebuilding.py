@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from openfang.app.agents.recipes import call_of
 from openfang.app.schedules.due import Due
 from openfang.app.schedules.triggers import Triggered
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.outcomes import INTERRUPTED
 from openfang.storage.agent_runs import AgentRunStore
 

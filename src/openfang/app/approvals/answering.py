@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.app.auth.identify import note_refusal, require
 from openfang.core.calls import Role
 from openfang.core.errors import PolicyViolation
 from openfang.core.keys import Scope
+from openfang.core.values import dataclass
 from openfang.policy.answerers import check_answerer
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hmac
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import orjson
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.core.keys import Question

@@ -11,7 +11,6 @@ import logging
 import random
 from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -24,6 +23,7 @@ from openfang.app.timers import Again, wait_before
 from openfang.core.errors import PolicyViolation, Unauthenticated
 from openfang.core.events import APPROVAL_DELIVERED, APPROVAL_UNDELIVERED, Record
 from openfang.core.keys import Answer, Way
+from openfang.core.values import dataclass
 from openfang.core.wire import question_body
 from openfang.host.names import system_resolve
 from openfang.policy.answerers import check_four_eyes

@@ -8,7 +8,7 @@ known at once; of what another one ends we hear, or see it a second later.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
@@ -17,6 +17,7 @@ import anyio
 
 from openfang.app.auth.shared import LOOK_SECONDS, Shared
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.storage.units import KEYS
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.config.node import Holder as Terms
 from openfang.core.calls import EVERYTHING, Caller, Grants, Mode, Role
 from openfang.core.keys import Key, opened
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.app.auth.scopes import BoundKey
 from openfang.app.home.first_key import DEFAULT_PROJECT
 from openfang.core.keys import Key
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from openfang.app.auth.shared import Shared
 from openfang.core.errors import GuardTripped, OpenFangError
+from openfang.core.values import dataclass
 from openfang.guard.rate import Granted, Limited, Limiter, Quota
 from openfang.pipeline.guards import granted
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import anyio
 
 from openfang.app.auth.claims import Bad, Holder, holder_of
 from openfang.core.errors import OpenFangError, Rejected
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.app.auth.tokens import Verifier

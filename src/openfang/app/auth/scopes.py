@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from openfang.app.auth.callers import Credential
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.policy.selection import Selection
 
 if TYPE_CHECKING:

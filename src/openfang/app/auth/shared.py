@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
@@ -28,6 +28,7 @@ from joserfc.jws import JWSRegistry, deserialize_compact
 from joserfc.jwt import JWTClaimsRegistry
 
 from openfang.app.auth.claims import Bad, Said
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -12,6 +12,7 @@ from openfang.app.definitions import is_spoken, sift_again
 from openfang.app.stores import names_in, pins_beside
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.storage.units import INSTALLS, NAMES, PEERS, PINS
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import anyio
 from anyio import CancelScope
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

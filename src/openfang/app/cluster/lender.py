@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import AuditUnavailable, Rejected, Unauthenticated
 from openfang.core.events import CALL_SERVED, Record
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.lent import member_in
 
 if TYPE_CHECKING:

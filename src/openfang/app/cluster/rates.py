@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.storage.postgres.rates import Told, add, drop_paid
 
 if TYPE_CHECKING:

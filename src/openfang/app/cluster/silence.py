@@ -6,8 +6,10 @@ machine, makes nobody look dead. Whoever lost sight of the others begins to watc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ Its calls are ended, its tasks and runs are gone on with or ended, and who has t
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -14,6 +14,7 @@ import anyio
 from openfang.app.endings import end_calls_of
 from openfang.core.errors import OpenFangError
 from openfang.core.events import NODE_CHANGED, Record
+from openfang.core.values import dataclass
 from openfang.storage.processes import ended
 
 if TYPE_CHECKING:

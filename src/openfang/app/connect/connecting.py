@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -30,6 +30,7 @@ from openfang.config.home import find_home, user_home
 from openfang.config.jsonc import JsonProblem, json_spans
 from openfang.config.splice import with_member, without_member
 from openfang.core.errors import ConfigError, Conflict, OpenFangError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,13 +11,14 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
 from openfang.core.errors import ConfigError, Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.host.private import write_private
 from openfang.host.replace import replace_file, sync_parent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ from openfang.app.servers.sealing import looks_secret, made_for, referred_by, se
 from openfang.config.foreign import OFF, valid_name
 from openfang.config.references import wanting
 from openfang.config.show import HIDDEN, without_credentials, without_secrets
+from openfang.core.values import dataclass
 from openfang.safety.urls import AddressRefused, check_address, parse_target
 
 if TYPE_CHECKING:

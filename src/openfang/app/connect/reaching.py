@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.daemon.discovery import Daemon, claimed, this_daemon
 from openfang.core.calls import Grants
 from openfang.core.errors import ConfigError, NotFound
 from openfang.core.keys import Key, opened
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ says. Nothing of it is written down, and no stored secret reaches it.
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -22,6 +22,7 @@ from openfang.config.home import user_home
 from openfang.core.bodies import tool_body
 from openfang.core.errors import OpenFangError
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.safety.redact import Redactor
 
 if TYPE_CHECKING:

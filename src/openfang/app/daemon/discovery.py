@@ -15,7 +15,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
@@ -23,6 +23,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.host.loopback import Loopback
 from openfang.host.private import write_private
 from openfang.version import __version__

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from openfang.core.events import (
     TOOL_INVOCATION_END,
     TOOL_INVOCATION_START,
 )
+from openfang.core.values import dataclass
 from openfang.storage.chains import read_so_far
 from openfang.storage.recent import recent
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from openfang.app.offering.local import ANYBODY
 from openfang.config.show import as_dict
 from openfang.core.calls import Role
 from openfang.core.errors import CallRefused, GuardTripped
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.edges.api.node import EDGE
 from openfang.edges.api.oauth import Authority

@@ -15,7 +15,6 @@ import logging
 import os
 import signal
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -36,6 +35,7 @@ from openfang.app.logs.log import open_logs
 from openfang.app.stdio.hello import DAEMON_SOCKET
 from openfang.app.stdio.serving import PrivateServer
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.host import holders
 from openfang.host.crowd import Crowd
 from openfang.host.notify import Manager

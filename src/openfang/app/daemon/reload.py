@@ -6,7 +6,7 @@ A bad file changes nothing: what was in force stays so, and the state says why.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -17,6 +17,7 @@ from openfang.config.load import check, files, load
 from openfang.config.whole import is_loopback
 from openfang.core.errors import ConfigError, OpenFangError
 from openfang.core.events import CONFIG_RELOADED, Record
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +25,7 @@ from openfang.app.servers.running import Servers
 from openfang.app.shelf import HomeShelf
 from openfang.app.spending import fold_now_and_then
 from openfang.app.tracing.watching import watch_telemetry
+from openfang.core.values import dataclass
 from openfang.edges.a2a.edge import A2aEdge
 from openfang.edges.api.app import Api
 from openfang.edges.mcp.handler import Handler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +14,7 @@ from openfang.app.servers.translate import rules_of
 from openfang.config.home import user_home
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from openfang.config.servers import MOST_MEMORY_MB, MOST_PROCESSES
 from openfang.core.errors import OpenFangError
 from openfang.core.extensions import Capability
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.host.folders import seal_of
 from openfang.safety.environment import child_environment
 from openfang.sources.extensions.adapter import declared_of

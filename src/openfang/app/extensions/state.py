@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from openfang.core.values import dataclass
 
 How: TypeAlias = Literal["idle", "running", "failed"]
 

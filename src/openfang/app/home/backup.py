@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from openfang.config.fields import Folders
 from openfang.config.home import user_home
 from openfang.core.errors import Conflict, HomeError, OpenFangError
 from openfang.core.events import HOME_BACKUP, Level, Record
+from openfang.core.values import dataclass
 from openfang.host.archive import Packer
 from openfang.host.replace import sync_parent
 from openfang.host.tree import TreeCopy

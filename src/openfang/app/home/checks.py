@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.config.load import load
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.host.private import write_private
 from openfang.host.replace import sync_parent
 

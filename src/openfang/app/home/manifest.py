@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.host.unpack import ArchiveRefused
 
 if TYPE_CHECKING:

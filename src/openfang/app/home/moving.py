@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.home.naming import keep_name
@@ -10,6 +9,7 @@ from openfang.app.home.restore import to_ourselves
 from openfang.audit.chain import Row, Verifier
 from openfang.config.load import load
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.storage.postgres.address import address
 from openfang.storage.postgres.move import move
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

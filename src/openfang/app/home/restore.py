@@ -12,7 +12,6 @@ import shutil
 import stat
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -26,6 +25,7 @@ from openfang.app.home.paths import Home
 from openfang.audit.chain import digest
 from openfang.core.errors import Conflict, HomeError, NotFound
 from openfang.core.events import HOME_RESTORED
+from openfang.core.values import dataclass
 from openfang.host.holders import holders_below, lock_holder
 from openfang.host.machine import free_bytes
 from openfang.host.replace import replace_folder, sync_below

@@ -7,7 +7,7 @@ digest. Who installs another version beside one that is on leaves that one on un
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from secrets import token_hex
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from openfang.core.errors import Conflict, HomeError, NotFound, OpenFangError
 from openfang.core.events import INSTALL_CHANGED, Record
 from openfang.core.ids import Kind
 from openfang.core.installs import COMMANDS, FOLDERS, WAITING
+from openfang.core.values import dataclass
 from openfang.host.folders import all_files_of, copy_folder, digest_of
 from openfang.host.parcels import unpack
 from openfang.host.replace import replace_folder, sync_below

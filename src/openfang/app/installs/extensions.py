@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -15,6 +15,7 @@ from openfang.app.variables import expanded
 from openfang.config.extension_manifests import FILE, permissions_said, read_manifest
 from openfang.config.extensions import NO_SETTINGS
 from openfang.core.errors import ConfigError, NotFound, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.backends import Bare, SandboxMissing, available, choose
 from openfang.host.sandbox import Bubblewrap
 from openfang.sources.extensions.adapter import tools_of

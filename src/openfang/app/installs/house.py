@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import anyio
@@ -12,6 +12,7 @@ from anyio import to_thread
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.events import INSTALL_HELD, Record
 from openfang.core.installs import FOLDERS
+from openfang.core.values import dataclass
 from openfang.host.folders import all_files_of, digest_of
 from openfang.registry.pins import said_of
 from openfang.storage.installs import InstallStore

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -10,6 +9,7 @@ from anyio import to_thread
 from openfang.app.auth.identify import require
 from openfang.app.calling import Calling
 from openfang.core.calls import Role
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.registry.differences import changes
 from openfang.registry.pins import finding_bodies
 

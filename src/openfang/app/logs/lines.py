@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass
 from functools import lru_cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from openfang.core.trace import CURRENT_TRACE
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

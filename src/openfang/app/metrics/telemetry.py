@@ -10,13 +10,14 @@ import logging
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from anyio import to_thread
 
 from openfang.app.metrics.counts import BUCKETS, Reload, Snapshot, ToolCount
 from openfang.core.results import Outcome
+from openfang.core.values import dataclass
 from openfang.version import __version__
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64decode
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from openfang.config.servers import HttpTransport
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

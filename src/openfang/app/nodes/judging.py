@@ -6,11 +6,12 @@ What is not believed still counts, as far as it makes a chain tighter.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.purse import Purse
 from openfang.core.trace import Judged
+from openfang.core.values import dataclass
 from openfang.protocols.hops.token import (
     SKEW_MS,
     TELLS,

@@ -6,9 +6,10 @@ In memory, because the number that a signature answers is good for a minute anyw
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.values import dataclass
 from openfang.protocols.hops.labels import LABELS, hints_of
 from openfang.protocols.hops.words import ANSWER
 

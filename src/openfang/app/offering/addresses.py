@@ -7,12 +7,12 @@ An address stays as it is. The first server by name keeps one that two have; wha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from openfang.app.offering.templates import could_be, quoted
+from openfang.core.values import dataclass
 from openfang.policy.grants import matches
 
 if TYPE_CHECKING:

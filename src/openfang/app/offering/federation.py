@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from openfang.app.offering.addresses import Addresses, Library
 from openfang.app.offering.prompts import Instructions, Prompts, Repertoire
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 from openfang.sources.mcp.abilities import PROMPT, READ
 from openfang.sources.skills.source import SkillSource
 

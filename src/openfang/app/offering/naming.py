@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.edges.mcp.ports import Offered
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.auth.identify import note_refusal
@@ -16,6 +16,7 @@ from openfang.core.errors import NotFound, OpenFangError, Rejected
 from openfang.core.ids import Kind, tool_id
 from openfang.core.news import Listed
 from openfang.core.results import Result
+from openfang.core.values import dataclass
 from openfang.edges.mcp.results import check_fault
 from openfang.pipeline.catalog import NO_TOOL
 from openfang.pipeline.shape import URI_PREFIX

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.ids import WIRE_NAME_LENGTH, Kind, tool_id, wire_name
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ may search, because nothing is found that is not offered. `call_tool` is a call 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -17,6 +17,7 @@ from openfang.core.errors import InvalidArguments
 from openfang.core.ids import Kind, tool_id
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk, Tool, Trust
+from openfang.core.values import dataclass
 from openfang.edges.mcp.ports import Offered
 
 if TYPE_CHECKING:

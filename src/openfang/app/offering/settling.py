@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.core.ids import Kind, tool_id, wire_name
 from openfang.core.tools import Tool
+from openfang.core.values import dataclass
 from openfang.policy.selection import AGENTS
 
 if TYPE_CHECKING:

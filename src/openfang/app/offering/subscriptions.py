@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.edges.mcp.ports import Place
 
 Holder: TypeAlias = tuple[str, Place, str]

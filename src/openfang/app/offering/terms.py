@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.app.auth.scopes import Scope
@@ -10,6 +10,7 @@ from openfang.app.offering.naming import PLAIN, Naming
 from openfang.core.calls import Mode, Role
 from openfang.core.errors import NotFound
 from openfang.core.ids import Kind, tool_id
+from openfang.core.values import dataclass
 from openfang.policy.grants import meet
 from openfang.policy.selection import AGENTS, Both, Either, Exposure, Selection, ToolsOnly
 from openfang.version import __version__

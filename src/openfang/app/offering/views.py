@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from openfang.agents.planner.words import stems_of
 from openfang.core.ranking import Ranking
+from openfang.core.values import dataclass
 from openfang.policy.selection import plugin_name
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import orjson
@@ -11,6 +10,7 @@ import orjson
 from openfang.app.remote.problems import read_failure, read_problem
 from openfang.core.errors import InvalidArguments
 from openfang.core.telling import read_told
+from openfang.core.values import dataclass
 from openfang.host.loopback import MOST_BYTES, DaemonUnreachable, Reply
 from openfang.protocols.mcp.sse import EventReader
 from openfang.version import __version__

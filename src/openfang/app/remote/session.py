@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from openfang.app.remote.addresses import (
@@ -39,6 +38,7 @@ from openfang.core.memory import OWN
 from openfang.core.session import NO_OPTIONS, Options
 from openfang.core.task_wire import Following, read_states, read_task, read_tasks
 from openfang.core.usage import read_report
+from openfang.core.values import dataclass
 from openfang.core.wire import (
     read_explanation,
     read_result,

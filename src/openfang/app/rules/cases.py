@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.rules.drafts import tool_of
 from openfang.app.rules.looking import Asked, see
 from openfang.config.rulebook import moment_of
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from openfang.core.calls import Call, Caller, Context, Mode, Role
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.policy.rules.book import Book, Looked, ruled
 
 if TYPE_CHECKING:

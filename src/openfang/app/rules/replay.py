@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -15,6 +15,7 @@ from openfang.core.events import POLICY_DECISION, POLICY_VIOLATION, TOOL_INVOCAT
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk, Tool
 from openfang.core.trace import Chain
+from openfang.core.values import dataclass
 from openfang.policy.engine import LIFTED
 from openfang.policy.rules.book import GATE, Looked, look, ruled
 from openfang.policy.rules.conditions import Facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from openfang.core.errors import Conflict, NotFound, PolicyViolation, UnknownToo
 from openfang.core.events import SCHEDULE_CHANGED, Record
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.schedules import Schedule, ScheduleState
+from openfang.core.values import dataclass
 from openfang.storage import schedules, timers
 from openfang.storage.schedules import ScheduleStore
 from openfang.storage.task_bodies import readable

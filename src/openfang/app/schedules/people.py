@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.app.calling import Calling
 from openfang.app.schedules.shown import CREATE, made_by, schedule_body
 from openfang.core.session import NO_OPTIONS
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,7 @@ from openfang.app.servers.vault import StoredVault
 from openfang.config.home import user_home
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.meta import ClientInfo
 from openfang.sources.mcp.adapter import as_listed
 from openfang.sources.mcp.lists import BELIEVING

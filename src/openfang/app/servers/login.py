@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -23,6 +22,7 @@ from openfang.config.home import find_home
 from openfang.config.load import load
 from openfang.config.servers import HttpTransport
 from openfang.core.errors import Conflict, NotFound
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.safety.urls import parse_target

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.config.servers import HttpTransport
+from openfang.core.values import dataclass
 from openfang.safety.environment import VariableRefused
 from openfang.safety.redact import Redactor
 from openfang.sources.mcp.spec import Http

@@ -7,7 +7,6 @@ else for the secret of that name. A change reaches the servers that refer to it 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
@@ -15,6 +14,7 @@ from anyio import to_thread
 from openfang.app.servers.sealing import referred
 from openfang.core.errors import Conflict, HomeError, NotFound, Rejected
 from openfang.core.events import SECRET_CHANGED, Record
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts

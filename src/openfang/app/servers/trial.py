@@ -6,12 +6,12 @@ The server's own connection, if it has one, is left alone.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
 from openfang.protocols.mcp.meta import ClientInfo
 from openfang.registry.rules import DEFAULT_RULES

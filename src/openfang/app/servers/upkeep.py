@@ -6,7 +6,6 @@ then whole; the node acts on it at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
@@ -19,6 +18,7 @@ from openfang.app.servers.sealing import own_secrets, referred, seal
 from openfang.config.edit import switched, with_server, without_server
 from openfang.core.errors import Conflict, HomeError
 from openfang.core.events import SERVER_CHANGED, Record
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

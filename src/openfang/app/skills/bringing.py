@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -22,6 +21,7 @@ from openfang.app.installs.parcels import parcel_of
 from openfang.config.home import find_home, user_home
 from openfang.config.skill_files import SkillFile, is_skill, read_skill
 from openfang.core.errors import NotFound, Rejected, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.command import Command
 from openfang.host.parcels import pack
 from openfang.host.process import LaunchFailed, Limits, run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ from openfang.app.installs.reviews import Described
 from openfang.config.skill_files import MARKDOWN, SCRIPTS, TOML, SkillFile, read_skill
 from openfang.config.skills import NO_SETTINGS
 from openfang.core.errors import ConfigError
+from openfang.core.values import dataclass
 from openfang.host.folders import all_files_of
 from openfang.sources.skills.spec import Provided, SkillSpec, interpreter_of
 from openfang.sources.skills.tools import tools_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from anyio import to_thread
@@ -13,6 +13,7 @@ from openfang.app.skills.settings import values_of
 from openfang.config.skills import NO_SETTINGS
 from openfang.core.ids import Kind
 from openfang.core.news import Listed
+from openfang.core.values import dataclass
 from openfang.sources.skills.running import Runner
 from openfang.sources.skills.source import SkillSource
 

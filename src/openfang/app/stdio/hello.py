@@ -5,7 +5,7 @@ Each is one line with the one key `openfang`, which no message of the protocol h
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -13,6 +13,7 @@ import orjson
 from openfang.app.environment import incoming_chain
 from openfang.core.errors import HomeError, NotFound, OpenFangError
 from openfang.core.trace import read_chain
+from openfang.core.values import dataclass
 from openfang.protocols.hops.words import read_told
 
 if TYPE_CHECKING:

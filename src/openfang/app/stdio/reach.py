@@ -14,7 +14,7 @@ import logging
 import os
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from openfang.app.stdio.hello import (
@@ -25,6 +25,7 @@ from openfang.app.stdio.hello import (
     read_refusal,
 )
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.host.private_socket import dialled, streams
 from openfang.protocols.mcp.framing import Frame, Framing, Unframer, framed
 from openfang.storage.processes import gone

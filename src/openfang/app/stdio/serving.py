@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -13,6 +13,7 @@ from openfang.app.offering.local import local_caller
 from openfang.app.stdio.hello import FAREWELL, READY, read_hello, refusal_line
 from openfang.core.errors import HomeError, NotFound, OpenFangError
 from openfang.core.trace import new_chain
+from openfang.core.values import dataclass
 from openfang.edges.mcp.lines import Leaving, serve_lines
 from openfang.edges.mcp.ports import Place
 from openfang.host.private_socket import accepted, forget, listen_privately, streams

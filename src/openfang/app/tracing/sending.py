@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from openfang.app.posting import Letter, Post
 from openfang.app.tracing.following import Following
 from openfang.app.tracing.metrics import metrics
 from openfang.app.tracing.spans import Scribe
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.web.folding import verdict_of
 from openfang.core.bookmarks import ALONE, Bookmark
 from openfang.core.events import POLICY_VIOLATION, TOOL_INVOCATION_END
+from openfang.core.values import dataclass
 from openfang.core.watching import Figures
 from openfang.storage.calls import records_in
 from openfang.storage.chains import Part, chains, heads_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, cast
 
+from openfang.core.values import dataclass
 from openfang.edges.a2a.aside import Aside
 from openfang.edges.a2a.sdk import ServerCallContext, ServerCallContextBuilder
 from openfang.edges.a2a.versions import HEADER

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.edges.a2a.versions import LARGE, is_json
 from openfang.edges.api.exchange import parse_json
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import binascii
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import to_thread
 
+from openfang.core.values import dataclass
 from openfang.edges.a2a.faults import WrongType, sentence
 from openfang.edges.a2a.reading import wrong
 from openfang.edges.a2a.sdk import errors, pb

@@ -5,9 +5,10 @@ They are named as under the usual path; the operator may choose another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from anyio.lowlevel import checkpoint
 
+from openfang.core.values import dataclass
 from openfang.edges.a2a.cards import current_card, merged_card, seed_card
 from openfang.edges.api.exchange import JSON
 

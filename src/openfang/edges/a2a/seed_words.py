@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import orjson
@@ -18,6 +17,7 @@ from openfang.core.errors import (
     UnknownTool,
 )
 from openfang.core.tasks import Role
+from openfang.core.values import dataclass
 from openfang.edges.api.exchange import Answer
 from openfang.protocols.a2a.seed import Unreadable, read_message
 from openfang.safety.sizes import MAX_DEPTH, is_within

@@ -6,11 +6,12 @@ state is told before the change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from openfang.core.results import text_part
 from openfang.core.tasks import RESPONSE, Moved, Spoken, Task, TaskArtifact
+from openfang.core.values import dataclass
 from openfang.edges.a2a.views import answer_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from openfang.core.calls import Role
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.edges.api.exchange import USUAL_BODY
 from openfang.safety.schemas import Validator, compile_schema
 

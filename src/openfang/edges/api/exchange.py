@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
@@ -20,7 +20,7 @@ from openfang.core.errors import (
     Unauthenticated,
 )
 from openfang.core.integers import long_integer
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 from openfang.safety.doubled import doubled_key
 from openfang.safety.sizes import MAX_ARGUMENTS
 

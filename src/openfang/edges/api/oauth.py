@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from openfang.core.errors import INSUFFICIENT_SCOPE, INVALID_TOKEN, CallRefused, Unauthenticated
+from openfang.core.values import dataclass
 from openfang.edges.api.exchange import secret_of
 
 if TYPE_CHECKING:

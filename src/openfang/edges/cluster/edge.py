@@ -7,7 +7,6 @@ judged once more, for that was done where the call came in.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -15,6 +14,7 @@ import anyio
 import orjson
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.edges.api.exchange import Answer as Reply
 from openfang.edges.api.exchange import WrongMethod, read_body, send_answer
 from openfang.edges.api.watch import Watch

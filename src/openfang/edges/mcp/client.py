@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.agents import Made, Wanted
@@ -13,6 +13,7 @@ from openfang.core.progress import Progress
 from openfang.core.results import Result, error_result
 from openfang.core.session import Options
 from openfang.core.trace import read_chain
+from openfang.core.values import dataclass
 from openfang.edges.mcp.wishes import wishes_of
 from openfang.protocols.hops.words import CHAIN, STARRY, TRACE, read_told
 from openfang.protocols.mcp.errors import INVALID_PARAMS, RpcError

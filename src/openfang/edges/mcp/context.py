@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.ids import new_id
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 from openfang.protocols.mcp.versions import OLDEST, is_modern
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.edges.mcp.bodies import find_unclear, invalid
 from openfang.edges.mcp.changes import tell_changes
 from openfang.edges.mcp.context import Context, Talk, in_talk

@@ -5,13 +5,14 @@ No I/O.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.edges.openai.content import files_in, text_in
 from openfang.edges.openai.faults import Unfit
 from openfang.edges.openai.refused import check_parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -10,6 +9,7 @@ import orjson
 from openfang.core.agents import Ending
 from openfang.core.bodies import message_body
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.values import dataclass
 from openfang.edges.web.words import seconds_between, took
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hmac
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import shake_256
 from secrets import token_bytes, token_urlsafe
 from typing import TYPE_CHECKING, Final, Protocol
 
+from openfang.core.values import dataclass
 from openfang.edges.web.cookies import session_cookie
 
 if TYPE_CHECKING:

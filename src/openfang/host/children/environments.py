@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ import anyio
 from anyio import to_thread
 
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.children.start import Python
 from openfang.host.process import Launch, run
 

@@ -20,7 +20,7 @@ import traceback
 import types
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - this runs where nothing of ours is
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast

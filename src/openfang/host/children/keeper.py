@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -12,6 +12,7 @@ import anyio
 from anyio import Lock, to_thread
 
 from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.children.start import to_start
 from openfang.host.children.warm import Warm
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.host.process import Limits
 
 if TYPE_CHECKING:

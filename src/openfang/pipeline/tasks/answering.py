@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import Conflict
 from openfang.core.tasks import Given, Moved, TaskState
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.forms import content_of
 from openfang.pipeline.tasks.ledger import ended_already
 

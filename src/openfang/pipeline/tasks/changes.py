@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from openfang.core.events import TASK_CHANGED, Record
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
+from openfang.core.values import dataclass
 from openfang.storage import tasks
 from openfang.storage.units import TIMERS, Notice
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 
 from openfang.core.clients import ELICITATION
 from openfang.core.results import Result, error_result
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

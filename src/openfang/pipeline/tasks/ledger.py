@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
 from openfang.core.errors import AuditUnavailable, Conflict, HomeError, NotFound
 from openfang.core.tasks import Moved, Task, TaskUpdate
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.changes import difference
 from openfang.storage.queued import own
 

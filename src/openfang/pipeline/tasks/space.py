@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from anyio import Lock
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.storage.tasks import evict
 
 if TYPE_CHECKING:

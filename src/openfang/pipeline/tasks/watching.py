@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Spoken, TaskUpdate
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.changes import difference
 from openfang.storage.queued import is_queued
 

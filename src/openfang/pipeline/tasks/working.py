@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from openfang.core.errors import Conflict, HomeError, OpenFangError, Rejected
 from openfang.core.progress import Listener
 from openfang.core.results import Result
 from openfang.core.tasks import Given, Moved, Spoken, TaskState, TaskUpdate
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.client import TaskClient
 from openfang.pipeline.tasks.forms import question_of
 from openfang.pipeline.tasks.ledger import shielded

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny, Verdict
+from openfang.core.values import dataclass
 from openfang.policy.rules.conditions import Facts, activation
 from openfang.policy.rules.index import Index, bits, numbers, room
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.policy.globs import pattern
 
 if TYPE_CHECKING:

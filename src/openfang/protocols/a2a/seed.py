@@ -6,11 +6,11 @@ What is written is what OpenFang always wrote. Reading takes the spellings of it
 from __future__ import annotations
 
 import binascii
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.ids import new_id
 from openfang.core.tasks import Role, TaskArtifact, TaskMessage, TaskState
+from openfang.core.values import dataclass
 from openfang.protocols.a2a.extensions import signed
 
 if TYPE_CHECKING:

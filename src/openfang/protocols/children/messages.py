@@ -6,11 +6,12 @@ What cannot be read fails the run that it belongs to, and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from openfang.core.agents import Artifact
 from openfang.core.errors import CallRefused, OpenFangError
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.messages import Malformed, encode
 
 if TYPE_CHECKING:

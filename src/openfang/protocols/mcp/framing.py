@@ -7,13 +7,13 @@ lines are no messages; one that is too long is dropped while it comes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import INVALID_REQUEST, PARSE_ERROR, RpcError
 from openfang.protocols.mcp.messages import decode
 

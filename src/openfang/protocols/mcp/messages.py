@@ -7,11 +7,12 @@ revision (2025-03-26) allows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, BadAnswer, RpcError
 
 if TYPE_CHECKING:

@@ -5,8 +5,10 @@ What peers say about themselves is for display and debugging, never for a decisi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,13 @@ not known what became of the calls that were under way. Towards the server every
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, RpcError
 from openfang.protocols.mcp.framing import (
     MAX_FRAME,

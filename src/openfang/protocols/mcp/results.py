@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import BadAnswer
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.messages import MAX_MESSAGE
 
 _LINE_END = re.compile(rb"\r\n?|\n")

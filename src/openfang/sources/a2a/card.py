@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from openfang.core.errors import InvalidArguments, SourceFailed
+from openfang.core.values import dataclass
 from openfang.safety.sizes import measure
 from openfang.sources.a2a.shapes import object_in, objects_in, text_in
 

@@ -6,13 +6,13 @@ Whatever way an agent answers, a task comes back when it has ended or waits for 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 from anyio import to_thread
 
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.sources.a2a.following import Following, TooMuch
 from openfang.sources.a2a.sdk import load
 from openfang.sources.a2a.seed import Seed

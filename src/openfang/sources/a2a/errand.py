@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -14,6 +14,7 @@ from openfang.core.ids import new_id
 from openfang.core.progress import Progress
 from openfang.core.results import error_result, text_part, text_result
 from openfang.core.tasks import Role, Sent, TaskMessage, TaskState
+from openfang.core.values import dataclass
 from openfang.protocols.a2a.extensions import CHAIN, HEADER
 from openfang.sources.a2a.onward import metadata_of
 from openfang.sources.a2a.questions import answer_in, form_of, question_call, shows_forms

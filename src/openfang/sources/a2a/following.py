@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from openfang.core.errors import SourceFailed
 from openfang.core.tasks import Role, TaskArtifact, TaskMessage, TaskState
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

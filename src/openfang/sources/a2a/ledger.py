@@ -5,9 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from openfang.core.values import dataclass
 from openfang.storage.peers import BegunTask, begin
 from openfang.storage.units import Unit
 

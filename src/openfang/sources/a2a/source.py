@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import SourceFailed
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Trust
+from openfang.core.values import dataclass
 from openfang.registry.classify import ForeignTool, classified_tool, classify
 from openfang.sources.a2a.card import said
 from openfang.sources.a2a.client import open_client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -11,6 +11,7 @@ import anyio
 import orjson
 
 from openfang.core.errors import SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.weight import check_weight
 from openfang.safety.urls import (
     AddressRefused,

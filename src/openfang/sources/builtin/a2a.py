@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.results import error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.safety.urls import parse_target
 from openfang.sources.a2a.client import open_client
 from openfang.sources.a2a.discover import discover, find

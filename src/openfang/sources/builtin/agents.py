@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.decisions import Deny
 from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.results import text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.policy.grants import matches
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 

@@ -7,7 +7,6 @@ an agent. So to post is no effect of its own to the flow rules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import Conflict, HomeError, NotFound, SourceFailed
@@ -15,6 +14,7 @@ from openfang.core.ids import Kind, new_id, tool_id
 from openfang.core.labels import Labels
 from openfang.core.results import text_result
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.storage import board

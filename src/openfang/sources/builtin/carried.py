@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.errors import HomeError, SourceFailed
 from openfang.core.labels import Labels
+from openfang.core.values import dataclass
 from openfang.safety.paths import components
 from openfang.storage.files import drop, grow
 from openfang.storage.units import Unit

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.sources.builtin.external import one_line
 
 if TYPE_CHECKING:

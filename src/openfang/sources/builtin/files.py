@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -11,6 +11,7 @@ from anyio import to_thread
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.host.files import FileEntry, FileRefused
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.sources.builtin.workspaces import PATH, Workspaces

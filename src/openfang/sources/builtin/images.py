@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from anyio import to_thread
@@ -12,6 +12,7 @@ from openfang.core.calls import Call
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.sources.builtin.external import marked
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 from openfang.sources.builtin.workspaces import PATH, Workspaces

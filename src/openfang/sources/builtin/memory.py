@@ -5,7 +5,6 @@ An agent has one for each who talks to it, unless its manifest says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
@@ -16,6 +15,7 @@ from openfang.core.labels import Labels
 from openfang.core.memory import LONGEST_KEY, LONGEST_QUERY, MOST_RECALLED, Origin
 from openfang.core.results import Result, error_result, text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.core.wire import memory_body
 from openfang.policy.grants import matches, way_to_grant
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema

@@ -6,11 +6,11 @@ Importing this module imports Pillow: do it when the first picture is looked at.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from PIL import Image
 
+from openfang.core.values import dataclass
 from openfang.host.files import FileRefused
 
 if TYPE_CHECKING:

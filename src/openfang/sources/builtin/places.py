@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -11,6 +11,7 @@ from openfang.core.errors import SourceFailed
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Risk
+from openfang.core.values import dataclass
 from openfang.safety.urls import parse_target
 from openfang.sources.builtin.external import marked, one_line
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.labels import Labels
@@ -15,6 +14,7 @@ from openfang.core.schedules import (
     OVERLAPS,
 )
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema
 
 if TYPE_CHECKING:

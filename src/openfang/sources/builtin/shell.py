@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.decisions import Deny
@@ -13,6 +13,7 @@ from openfang.core.errors import PolicyViolation
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_part
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.host.command import Command
 from openfang.host.process import Finished, Limits, run
 from openfang.policy.commands import command_granted

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import OpenFangError
 from openfang.core.ids import Kind, tool_id
 from openfang.core.results import Result, error_result
 from openfang.core.tools import Tool, Trust
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

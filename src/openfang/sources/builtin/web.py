@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -11,6 +10,7 @@ from anyio import to_thread
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink
+from openfang.core.values import dataclass
 from openfang.sources.builtin.addresses import url_granted
 from openfang.sources.builtin.external import marked
 from openfang.sources.builtin.source import Builtin, builtin_tool, object_schema

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.decisions import Deny
+from openfang.core.values import dataclass
 from openfang.host.files import FileRefused, Folder
 from openfang.safety.paths import components, is_closed
 

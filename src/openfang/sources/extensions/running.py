@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from openfang.core.artifacts import artifact_parts
 from openfang.core.errors import CallFailed, OpenFangError, SourceFailed
 from openfang.core.labels import Labels
 from openfang.core.results import Result, error_result, text_part
+from openfang.core.values import dataclass
 from openfang.host.children.running import Running
 from openfang.protocols.children import messages
 from openfang.protocols.children.messages import Asked, Called, Raised, Returned, Said

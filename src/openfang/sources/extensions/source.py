@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.children.keeper import Keeper
 from openfang.sources.extensions.adapter import tools_of
 from openfang.sources.extensions.recipe import recipe_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openfang.core.deadline import Deadline
 from openfang.core.errors import CallTimedOut
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.levels import LOG_LEVEL
 from openfang.protocols.mcp.meta import CLIENT_CAPABILITIES, STEP
 from openfang.sources.mcp.abilities import SUBSCRIBE, UNSUBSCRIBE

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 from anyio import CancelScope
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp import messages
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, BadAnswer, RpcError
 from openfang.protocols.mcp.messages import Answer, Ask, Failure, Id, Malformed, Message, Note

@@ -7,11 +7,11 @@ then refuses `initialize`, is asked once more: it may have been starting.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import anyio
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
 from openfang.protocols.mcp.meta import SERVER_INFO, ClientInfo, Introduction, meta_of, with_meta
 from openfang.protocols.mcp.versions import (

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 
 from openfang.core.errors import CallFailed
 from openfang.core.ids import random_hex
+from openfang.core.values import dataclass
 from openfang.protocols.mcp import messages
 from openfang.protocols.mcp.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from openfang.protocols.mcp.lent import LOST, MEMBER, UNMADE, member_in, without_member

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias, cast
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import BadAnswer
 from openfang.protocols.mcp.results import next_cursor
 from openfang.sources.mcp.transport import LOG

@@ -7,7 +7,6 @@ wire has them; what no client could read is left out.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
@@ -15,6 +14,7 @@ import orjson
 from anyio import to_thread
 
 from openfang.core.news import Listed
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import METHOD_NOT_FOUND, RpcError
 from openfang.registry.spoken import Topic
 from openfang.safety.schemas import MAX_SCHEMA_DEPTH

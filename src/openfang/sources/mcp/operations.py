@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.labels import Labels
 from openfang.core.results import Part, Result, text_part
 from openfang.core.tools import Risk, Trust
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import BadAnswer
 from openfang.registry.classify import Declared, ForeignTool
 from openfang.sources.mcp.abilities import COMPLETE, PROMPT, READ, SUBSCRIBE, UNSUBSCRIBE

@@ -5,7 +5,6 @@ A question is a call like any other: of `client:{key}:{method}`, by `mcp:{server
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,6 +13,7 @@ import orjson
 from openfang.core.clients import Attended, Deputy
 from openfang.core.errors import CallFailed, CallRefused
 from openfang.core.ids import tool_id
+from openfang.core.values import dataclass
 from openfang.protocols.mcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

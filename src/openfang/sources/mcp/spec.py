@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from openfang.core.ids import Kind
 from openfang.core.tools import Risk, Trust
+from openfang.core.values import dataclass
 from openfang.registry.classify import Declared
 
 if TYPE_CHECKING:

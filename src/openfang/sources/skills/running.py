@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openfang.core.errors import CallTimedOut
 from openfang.core.results import Result, error_result, text_part
+from openfang.core.values import dataclass
 from openfang.host.command import Command
 from openfang.host.process import Limits, run
 from openfang.safety.environment import child_environment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from anyio import to_thread
 from openfang.core.errors import OpenFangError, SourceFailed
 from openfang.core.ids import Kind, tool_id
 from openfang.core.results import error_result, text_result
+from openfang.core.values import dataclass
 from openfang.host.files import Folder
 from openfang.host.folders import all_files_of
 from openfang.sources.skills import tools as offered

@@ -6,9 +6,10 @@ itself; but a group that has records is known by the last of them, whose number 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.values import dataclass
 from openfang.storage.postgres.errors import is_lost, is_taken, meaning, sqlstate
 from openfang.storage.postgres.group import insert, statements
 from openfang.storage.units import GENESIS, Head

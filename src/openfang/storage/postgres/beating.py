@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.storage.members import DEAD_NS, MEMBERS, Member, member
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import Unreachable, explain, is_lost

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfang.core.log import QUERY_ROWS
+from openfang.core.values import dataclass
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.migrate import migrate
 from openfang.storage.postgres.notices import Ear, Voice

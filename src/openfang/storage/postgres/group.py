@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from openfang.core.values import dataclass
 from openfang.storage.jobs import chained
 from openfang.storage.postgres.dialect import is_needed, numbered, storable
 

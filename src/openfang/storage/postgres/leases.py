@@ -6,9 +6,10 @@ is, so that a lease is held no longer, and taken no sooner, than it says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from openfang.core.values import dataclass
 from openfang.storage.postgres.pool import Pool
 
 if TYPE_CHECKING:

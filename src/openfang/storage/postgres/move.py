@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.storage.database import Database
 from openfang.storage.postgres.dialect import clean
 from openfang.storage.postgres.driver import connect

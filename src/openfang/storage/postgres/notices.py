@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.storage.postgres.address import CONNECT_SECONDS
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from openfang.core.values import dataclass
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import Unreachable, explain, is_lost
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from openfang.core.values import dataclass
 from openfang.storage.postgres.dialect import storable
 from openfang.storage.postgres.pool import Pool
 from openfang.storage.postgres.reading import read_on

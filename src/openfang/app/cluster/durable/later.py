@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import anyio
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.edges.api import schemas
 from openfang.edges.api.endpoint import Access, Endpoint
 from openfang.edges.api.exchange import MAX_BODY, json_answer

@@ -7,7 +7,7 @@ be asked for. While there is one that is good, it is only sent.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -16,6 +16,7 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.sources.mcp.oauth.account import Account, read_account
 from openfang.sources.mcp.oauth.challenge import Challenge, join_scopes
 
