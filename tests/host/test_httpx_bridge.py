@@ -11,15 +11,19 @@ import anyio
 import httpx
 import pytest
 from aiohttp import web
+from anyio.abc import SocketAttribute
+from anyio.lowlevel import checkpoint
 from tests.host.alone import SOURCES
 from tests.sources.a2a.web_peers import serving, streaming
 
 from openfang.core.errors import SourceFailed
-from openfang.host.http import HttpClient, Request, Streaming
+from openfang.host.http import FetchFailed, HttpClient, Request, Streaming
 from openfang.host.httpx_bridge import bridged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
+
+    from anyio.abc import SocketStream
 
     from openfang.host.httpx_bridge import Opens
 
@@ -66,6 +70,28 @@ async def test_a_request_goes_along_with_its_headers_and_no_others() -> None:
     assert answer.headers["etag"] == '"e"'
     assert {"set-cookie", "x-secret", "content-encoding"}.isdisjoint(answer.headers)
     assert "Cookie" not in again.json()["sent"]
+
+
+async def test_what_came_before_a_body_broke_off_is_given_first() -> None:
+    async def breaks(stream: SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwords\r\n"
+            )
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"  # noqa: S610 - a port
+    async with listener, anyio.create_task_group() as tasks, opening() as opens:
+        tasks.start_soon(listener.serve, breaks)
+        async with opens("GET", url, {}, None) as answer:
+            with anyio.fail_after(10):
+                while answer._answer.content.exception() is None:  # pyright: ignore[reportPrivateUsage]
+                    await checkpoint()
+            assert await answer.some() == b"words"
+            with pytest.raises(FetchFailed, match="broke off"):
+                await answer.some()
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_body_over_the_limit_fails() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from openfang.core.values import dataclass
 from openfang.host.process import Limits
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Command:
     network: bool = False
     hosts: tuple[str, ...] | None = None
     allow_private: bool = False
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
+    limits: Limits = Limits()
     stdin: bytes | None = None
     timeout: float = 60.0
     output_limit: int = 1 << 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
@@ -20,6 +20,7 @@ from anyio.lowlevel import checkpoint
 from yarl import URL
 
 from openfang.core.errors import CallTimedOut, SourceFailed
+from openfang.core.values import dataclass
 from openfang.host.names import Resolve, system_resolve
 from openfang.host.resolve import CheckedResolver, Dial
 from openfang.safety.urls import (
@@ -135,7 +136,10 @@ class Streaming:
         try:
             piece = await self._answer.content.read(_PIECE)
         except (aiohttp.ClientError, OSError) as error:
-            raise FetchFailed(f"{self.url} broke off: {_in_words(error)}") from error
+            # What had come before it broke off, the library would keep to itself.
+            piece = self._answer.content._read_nowait(_PIECE)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            if not piece:
+                raise FetchFailed(f"{self.url} broke off: {_in_words(error)}") from error
         if len(piece) == _PIECE:
             await checkpoint()
         return piece
