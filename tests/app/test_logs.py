@@ -209,6 +209,20 @@ def test_errors_of_the_loop_and_of_the_server_are_in_it_and_their_chatter_is_not
     ]
 
 
+def test_what_python_warns_of_is_in_it_and_nowhere_else(file: Path) -> None:
+    script = f"""
+import warnings
+from pathlib import Path
+from openfang.app.logs.log import open_logs
+with open_logs("info", file=Path({str(file)!r}), redact=str):
+    warnings.warn("a coroutine was never awaited", RuntimeWarning)
+"""
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, check=True)
+    (said,) = messages(file)
+    assert "a coroutine was never awaited" in said
+    assert done.stderr == b""
+
+
 def test_closing_leaves_logging_as_it_was(file: Path) -> None:
     def state() -> list[object]:
         switches = (logging.logThreads, logging.logProcesses, logging.logMultiprocessing)

@@ -61,6 +61,7 @@ def open_calls(app: OpenApp) -> int:
     return int(app.file.read_now(OPEN)[0][0])
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_an_ending_whose_caller_went_away_while_it_failed_is_owed(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
@@ -104,6 +105,7 @@ async def test_an_ending_whose_caller_went_away_behind_a_debt_is_owed_too(tmp_pa
         assert open_calls(app) == 0
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_what_is_owed_survives_a_unit_that_breaks_a_rule(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:
@@ -145,6 +147,7 @@ async def test_a_call_that_still_runs_at_the_end_is_ended_by_the_next_start(
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_process_whose_first_start_failed_is_known_by_its_second(tmp_path: Path) -> None:
     held = Held()
     async with open_test_app(tmp_path / "home", sources=[source(held)]) as app:

@@ -177,7 +177,7 @@ def test_a_change_of_a_task_that_is_another_by_now_fails_as_a_whole(database: Da
     store, ended = TaskStore(database), Moved(state=TaskState.COMPLETED)
     waiting = one.moved(Moved(state=TaskState.INPUT_REQUIRED, status=message("which?")), 5)
     write(database, *tasks.move(one, waiting))
-    mark = ("INSERT INTO timers VALUES ('t', 'push', 'x', 0, 0, '', '', '')", ())
+    mark = ("INSERT INTO timers VALUES ('t', 'push', 'x', 0, 0, '', '', '', '')", ())
     with pytest.raises(sqlite3.IntegrityError):
         write(database, mark, *tasks.move(one, one.moved(ended, 6)))
     assert at_once(store.get(one.id)) == waiting
@@ -282,7 +282,7 @@ def test_a_conversation_that_was_made_for_a_task_goes_with_it(database: Database
 
 def test_one_of_which_somebody_is_still_to_be_told_is_deleted_last(database: Database) -> None:
     keep(database, *(task(number, state=TaskState.COMPLETED) for number in range(1, 5)))
-    owed = "INSERT INTO timers VALUES (?, 'push', ?, 0, 0, '', '', '')"
+    owed = "INSERT INTO timers VALUES (?, 'push', ?, 0, 0, '', '', '', '')"
     write(database, *((owed, (f"t{number}", task_id(number))) for number in (1, 2)))
     write(database, *tasks.evict(3))
     assert database.read_now("SELECT id FROM tasks") == [(task_id(2),)]

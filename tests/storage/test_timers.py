@@ -87,14 +87,14 @@ def test_a_second_one_of_the_same_id_is_refused_or_takes_its_place(
 def test_a_timer_is_taken_by_one_alone(writer: Writer, store: TimerStore) -> None:
     seen = timer("one", 1)
     write(writer, timers.add(seen))
-    write(writer, *timers.take(seen, 60))
+    write(writer, *timers.take(seen, 60, "p"))
     with pytest.raises(Conflict):
-        write(writer, *timers.take(seen, 61))
+        write(writer, *timers.take(seen, 61, "p"))
     (taken,) = at_once(store.soonest("a", 9))
     assert (taken.due, taken.tries) == (60, 0)
     write(writer, timers.done(taken))
     with pytest.raises(Conflict):
-        write(writer, *timers.take(taken, 62))
+        write(writer, *timers.take(taken, 62, "p"))
     assert at_once(store.soonest("a", 9)) == []
 
 
@@ -111,6 +111,22 @@ def test_who_took_it_changes_nothing_that_was_planned_since(
     assert (again.due, again.tries) == (7, 1)
 
 
+def test_what_a_process_that_is_gone_had_taken_is_due_at_once_and_nothing_else_is(
+    writer: Writer, store: TimerStore
+) -> None:
+    names = ("taken", "put off", "planned anew", "of another", "free")
+    for name in names:
+        write(writer, timers.add(timer(name, 1)))
+    for name in names[:4]:
+        write(writer, *timers.take(timer(name, 1), 60, "other" if name == "of another" else "gone"))
+    write(writer, timers.again(timer("put off", 60), 70, 1), timers.replace(timer(names[2], 80)))
+    write(writer, timers.release("gone", 5))
+    found = {one.id: one.due for one in at_once(store.soonest("a", 9))}
+    assert found == {"free": 1, "taken": 5, "of another": 60, "put off": 70, "planned anew": 80}
+    write(writer, timers.done(timer("taken", 60)))  # it was only slow
+    assert len(at_once(store.soonest("a", 9))) == len(names)
+
+
 async def test_of_many_that_take_it_side_by_side_one_gets_it(
     tmp_path: Path, writer: Writer, store: TimerStore
 ) -> None:
@@ -120,7 +136,7 @@ async def test_of_many_that_take_it_side_by_side_one_gets_it(
         lambda: Writer(path=tmp_path / "openfang.db", node="m", digest=digest)
     )
     futures = [
-        one.submit(Unit(statements=timers.take(seen, 60 + number)))
+        one.submit(Unit(statements=timers.take(seen, 60 + number, "p")))
         for number, one in enumerate((writer, other) * 10)
     ]
     await writer.drain()

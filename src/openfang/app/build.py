@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from openfang.app.a2a.push import Pushes
 from openfang.app.a2a.targets import Targets
@@ -15,6 +15,7 @@ from openfang.app.clock import SystemClock
 from openfang.app.definitions import records_of, scanning_of, scans_of, sift_again
 from openfang.app.families import builtins_of, switched_off
 from openfang.app.heirs import Heirs
+from openfang.app.home.naming import first_name
 from openfang.app.home.new import require_master_key
 from openfang.app.limits import configure_guards, guards_of
 from openfang.app.nodes.hops import NodeHops
@@ -30,6 +31,7 @@ from openfang.config.load import load
 from openfang.core.errors import HomeError
 from openfang.core.ids import Kind
 from openfang.core.news import Listed
+from openfang.core.values import dataclass
 from openfang.host.secrets import MasterKey, SecretStore
 from openfang.pipeline.catalog import Catalog
 from openfang.pipeline.execute import Executor
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from openfang.core.decisions import Deny
     from openfang.core.ports import Clock, Gate, ToolSource
     from openfang.storage.ports import Storage, Writes
+    from openfang.storage.postgres.writer import PostgresWriter
 
     Check: TypeAlias = Callable[[Call], Deny | None]
     Checks: TypeAlias = dict[str, Check]
@@ -122,7 +125,7 @@ def _ground(home: Home, config: Config, opened: tuple[Storage, Writes], clock: C
     redactor = Redactor(master.derive("redaction"), [secrets.get(name) for name in secrets.names()])
     broker = Broker(
         writer=writer,
-        process=_process(home, database, writer.node),
+        process=_process(home, database, writer),
         redact=lambda text: redactor.json_text(text).text,
     )
     return _Ground(
@@ -138,12 +141,13 @@ def _ground(home: Home, config: Config, opened: tuple[Storage, Writes], clock: C
     )
 
 
-def _process(home: Home, database: Storage, node: str) -> Process:
-    process = Process(home.processes, node)
+def _process(home: Home, database: Storage, writer: Writes) -> Process:
+    process = Process(home.processes, writer.node)
     if database.dialect != "sqlite":
         from openfang.storage.postgres.roll import Beats  # noqa: PLC0415 - start-up time
 
         process.roll = Beats(database, process)
+        cast("PostgresWriter", writer).process = process
     return process
 
 
@@ -156,7 +160,12 @@ async def _build(ground: _Ground) -> Parts:
     backlog = Backlog(ground.writer)
     keys = KeyStore(database, ground.master.derive("api-keys"), clock.time_ns)
     issuer = TrustedIssuer(clock, config.auth.issuer)
-    timers = Timers(store=TimerStore(database), writer=ground.writer, clock=clock)
+    timers = Timers(
+        store=TimerStore(database),
+        writer=ground.writer,
+        clock=clock,
+        process=lambda: ground.broker.process.id,
+    )
     timers.listen(database)
     pushes = _pushes(ground, current)
     means = _Means(
@@ -193,7 +202,7 @@ async def _build(ground: _Ground) -> Parts:
         tasks=_tasks(ground, pushes, timers, current),
         pushes=pushes,
         timers=timers,
-        hops=_hops(ground, pipeline),
+        hops=_hops(ground, pipeline, await first_name(database)),
     )
     parts.approvals.outbox, parts.approvals.committed = Hook(parts).outbox, timers.wake
     await pushes.load()
@@ -201,9 +210,9 @@ async def _build(ground: _Ground) -> Parts:
     return parts
 
 
-def _hops(ground: _Ground, pipeline: Pipeline) -> NodeHops:
+def _hops(ground: _Ground, pipeline: Pipeline, name: str) -> NodeHops:
     hops = NodeHops(
-        node=ground.writer.node,
+        node=name,
         clock=ground.clock,
         chains=pipeline.guards.chains,
         signing=ground.master.signing_key,

@@ -1,4 +1,4 @@
-"""Calls that a process began and did not end: each gets its ending on record."""
+"""What a process left: its calls get their ending on record, and what it had taken is due."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import orjson
 from openfang.core.errors import Conflict
 from openfang.core.events import TOOL_INVOCATION_END, Record
 from openfang.core.results import Outcome
+from openfang.storage import timers
 from openfang.storage.log import open_calls
+from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
     from openfang.app.parts import Parts
@@ -31,15 +33,18 @@ async def end_interrupted(parts: Parts) -> int:
 async def end_calls_of(parts: Parts, gone: Vanished) -> int | None:
     """End the calls of one that is gone, and say how many; none if somebody else was faster."""
     broker = parts.broker
+    await broker.process.roll.fence(gone.id)
     endings = [
         _interrupted(call_id, task_id, context)
         for call_id, task_id, context in await open_calls(parts.database, gone)
     ]
     closing = broker.process.roll.closing(gone, broker.low_water)
+    due = timers.release(gone.id, parts.clock.time_ns())
     try:
-        await broker.append(endings, closing)
+        await broker.append(endings, (*closing, due), (TIMERS,))
     except Conflict:
         return None
+    parts.timers.wake()
     broker.process.known = broker.process.known or len(closing) > 1
     return len(endings)
 

@@ -25,7 +25,12 @@ async def open_storage(home: Home, config: Config, clock: Clock) -> tuple[Storag
     try:
         node = await node_of(home, config, database)
         writer = Writer(
-            path=file, node=node, digest=digest, durable=config.audit.fsync, now=clock.time_ns
+            path=file,
+            node=node,
+            digest=digest,
+            durable=config.audit.fsync,
+            now=clock.time_ns,
+            database=database,
         )
     except BaseException:
         database.close()

@@ -1,7 +1,8 @@
 """The one loop of a node for what is to be done later: retries, notifications, expiries.
 
 What is to be done is a row, so a restart loses nothing; of several processes on one home, one runs
-it. It is run at least once: a process that dies in the middle leaves it to the next.
+it. It is run at least once: a process that dies in the middle leaves it to the next, at once where
+its death is known.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
 from openfang.core.errors import Conflict, OpenFangError
+from openfang.core.values import dataclass
 from openfang.storage import timers
 from openfang.storage.timers import Besides
 from openfang.storage.units import TIMERS, Unit
@@ -64,7 +66,7 @@ class Timers:
     """Runs what is due, side by side; one that fails or hangs is tried again.
 
     What has to wait since its party or its place has enough holds up nobody else.
-    `seconds` is how long one may take before it counts as failed.
+    `seconds` is how long one may take before it counts as failed, `process` who takes them.
     """
 
     store: TimerStore
@@ -72,6 +74,7 @@ class Timers:
     clock: Clock
     chance: random.Random = _CHANCE
     seconds: float = _LONGEST
+    process: Callable[[], str] = str
     resting: bool = False
     """Whether what is due is left to other nodes."""
     _handlers: dict[str, Handler] = field(init=False, default_factory=dict[str, Handler])
@@ -153,7 +156,7 @@ class Timers:
     async def _take(self, timer: Timer, now: int) -> Timer | None:
         until = now + _TAKEN
         try:
-            await self.writer.write(Unit(statements=timers.take(timer, until)))
+            await self.writer.write(Unit(statements=timers.take(timer, until, self.process())))
         except Conflict:
             return None
         return replace(timer, due=until)

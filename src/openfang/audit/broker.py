@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from openfang.core.errors import AuditUnavailable, HomeError, Unrecorded
-from openfang.storage.ports import Unsure
-from openfang.storage.units import Head, Line, Unit
+from openfang.core.events import TOOL_INVOCATION_END
+from openfang.core.results import Outcome
+from openfang.core.values import dataclass
+from openfang.storage.units import Fate, Head, Line, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
 Statements = tuple[tuple[str, "Sequence[Any]"], ...]
 _COMMITS_IN_A_TURN = 16
 """Of one task: two milliseconds or so, and the loop goes round."""
+_NOT_MADE = orjson.dumps(
+    {
+        "outcome": Outcome.INTERRUPTED.value,
+        "reason": "the call was not made: its start could not be known to be on record",
+    }
+).decode()
 _NO_CHANGE = ("UPDATE settings SET value = value WHERE name = 'node'", ())
 
 
@@ -45,6 +53,7 @@ class Broker:
     process: Process
     redact: Callable[[str], str]
     _open: dict[str, int] = field(init=False, default_factory=dict[str, int])
+    _ends: set[str] = field(init=False, default_factory=set[str])
     _owed: list[Line] = field(init=False, default_factory=list[Line])
     _handed: set[str] = field(init=False, default_factory=set[str])
     _first: object = field(init=False, default=None)
@@ -52,6 +61,12 @@ class Broker:
     _several: bool = field(init=False, default=False)
     _crowded: bool = field(init=False, default=False)
     _failing: bool = field(init=False, default=False)
+    _start: Fate = field(init=False)
+    _ending: Fate = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._start = Fate(lost=self._never_began, kept=self._was_not_made)
+        self._ending = Fate(lost=self._owe, kept=self._has_ended)
 
     async def append(
         self,
@@ -83,15 +98,14 @@ class Broker:
         process = self.process
         if not process.known:
             statements = (process.begin(seq), *statements)
-        unit = Unit((*lines,), statements)
-        try:
-            if self._owed:
+        if self._owed:
+            try:
                 await self._pay()
-            written = await self._commit(unit, alone=self._alone())
-        except AuditUnavailable as error:
-            if not isinstance(error.__cause__, Unsure):  # else its beginning may be there
+            except AuditUnavailable:
                 self._open.pop(call_id, None)
-            raise
+                raise
+        unit = Unit((*lines,), statements)
+        written = await self._commit(unit, alone=self._alone(), fate=self._start)
         process.known = True
         return written.numbers[-1]
 
@@ -104,17 +118,20 @@ class Broker:
                 way_out="look whether it did what it was to do before you make it again",
             )
         unit = Unit((line,), statements)
+        self._ends.add(call_id)
         try:
             if self._owed:
                 await self._pay(unit.lines)
-            written = await self._commit(unit, alone=self._alone(), owing=True)
+            written = await self._commit(unit, alone=self._alone(), fate=self._ending)
         except AuditUnavailable as error:
             raise Unrecorded(
                 f"The call ran, but its ending could not be recorded: {error.message}",
                 way_out=error.way_out,
             ) from error
-        finally:
-            self._open.pop(call_id, None)
+        except BaseException:
+            self._close(call_id)  # nobody waits any more, but it is on its way
+            raise
+        self._close(call_id)
         return Head(written.numbers[-1], written.hash)
 
     @property
@@ -143,13 +160,14 @@ class Broker:
         """The oldest record whose call may still be open."""
         return min(self._open.values(), default=self.writer.head.seq + 1)
 
-    def hand_over(self) -> None:
-        """Leave the endings of all calls under way to who wrote them in our place.
+    def hand_over(self, process: str) -> None:
+        """Leave the endings of all calls of this process to who wrote them in our place.
 
         Nothing may be queued, so that none of them is on its way.
         """
-        self._handed |= {*self._open, *(line.call_id for line in self._owed)}
+        self._handed.add(process)
         self._open.clear()
+        self._ends.clear()
         self._owed.clear()
 
     @property
@@ -190,17 +208,16 @@ class Broker:
         """
         owed, self._owed = self._owed, []
         try:
-            await self._commit(Unit(tuple(owed)), alone=True, owing=True)
+            await self._commit(Unit(tuple(owed)), alone=True, fate=self._ending)
         except BaseException:
             self._owe(Unit((*behind,)))
             raise
 
-    async def _commit(self, unit: Unit, *, alone: bool, owing: bool = False) -> Written:
-        lost = self._owe if owing else None
+    async def _commit(self, unit: Unit, *, alone: bool, fate: Fate | None = None) -> Written:
         try:
-            written = self.writer.commit(unit, lost) if alone else None
+            written = self.writer.commit(unit, fate) if alone else None
             # A caller that goes away cancels the future, not the unit.
-            written = await self.writer.submit(unit, lost) if written is None else written
+            written = await self.writer.submit(unit, fate) if written is None else written
         except HomeError as error:
             self._failing = True
             raise _unavailable(error) from error
@@ -208,9 +225,43 @@ class Broker:
             self._failing = False
         return written
 
+    def _never_began(self, unit: Unit) -> None:
+        """Forget a call whose start failed: it is not on record."""
+        self._close(unit.lines[-1].call_id)
+
+    def _was_not_made(self, unit: Unit) -> None:
+        """End a call whose start is on record after all: it was refused, since nobody knew.
+
+        But for one whose caller had gone before that: its ending is on its way.
+        """
+        start = unit.lines[-1]
+        if start.call_id not in self._open or start.call_id in self._ends:
+            return
+        end = start._replace(event=TOOL_INVOCATION_END, level="error", payload=_NOT_MADE)
+        written = self.writer.submit(Unit((end,)), self._ending)
+        written.add_done_callback(lambda done: self._ended(start.call_id, done))
+
+    def _ended(self, call_id: str, done: asyncio.Future[Written]) -> None:
+        if done.exception() is None:  # else it is owed, or in doubt itself
+            self._close(call_id)
+
     def _owe(self, unit: Unit) -> None:
-        """Keep an ending that failed, also when its caller no longer waits for it."""
-        self._owed += (line for line in unit.lines if line.call_id not in self._handed)
+        """Keep an ending that failed, also when its caller no longer waits for it.
+
+        But for calls of a process that was taken for dead: they were ended by another one.
+        """
+        for line in unit.lines:
+            self._close(line.call_id)
+            if not self._handed or orjson.loads(line.context).get("process") not in self._handed:
+                self._owed.append(line)
+
+    def _has_ended(self, unit: Unit) -> None:
+        for line in unit.lines:
+            self._close(line.call_id)
+
+    def _close(self, call_id: str) -> None:
+        self._open.pop(call_id, None)
+        self._ends.discard(call_id)
 
     def _line(self, record: Record) -> Line:
         payload, context = (

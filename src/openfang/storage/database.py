@@ -42,6 +42,7 @@ class Database:
 
     def __init__(self, path: Path, *, patience: float = 0.0, durable: bool = False) -> None:
         self.path = path
+        self._patience = patience
         self._readers: CapacityLimiter | None = None
         with explained(path):
             self.connection = sqlite3.connect(
@@ -64,6 +65,7 @@ class Database:
 
     def patience(self, seconds: float) -> None:
         """Set how long a statement waits for a lock that another connection holds."""
+        self._patience = seconds
         self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
     async def read(
@@ -79,7 +81,20 @@ class Database:
         try:
             return self._read_now(sql, parameters, most)
         except sqlite3.Error as error:
-            raise explain(self.path, error) from error
+            if self._patience or not is_busy(error):
+                raise explain(self.path, error) from error
+        return self._read_patiently(sql, parameters, most)
+
+    def _read_patiently(
+        self, sql: str, parameters: Sequence[Any], most: int | None
+    ) -> list[tuple[Any, ...]]:
+        """Wait for a lock, on a connection whose writer does not."""
+        self.patience(BUSY_SECONDS)
+        try:
+            with explained(self.path):
+                return self._read_now(sql, parameters, most)
+        finally:
+            self.patience(0)
 
     def _read_now(
         self, sql: str, parameters: Sequence[Any], most: int | None
@@ -273,6 +288,14 @@ def explained(path: Path) -> Generator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(path, error) from error
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection was in the way."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    }
 
 
 def explain(path: Path, error: sqlite3.Error) -> HomeError:

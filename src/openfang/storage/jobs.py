@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from openfang.core.values import dataclass
 from openfang.storage.units import NOWHERE, Head, Written
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
-    from openfang.storage.units import Line, Unit
+    from openfang.storage.units import Fate, Line, Unit
 
     Digest: TypeAlias = Callable[[str, int, int, Line, bytes], bytes]
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 class Job:
     """A unit, whoever waits for it and, once it is through, its place or its own error.
 
-    `lost` hears of a unit that failed, even if nobody waits any more.
+    `fate` hears what became of it, even if nobody waits any more.
     """
 
     unit: Unit
     done: asyncio.Future[Written] | None = None
-    lost: Callable[[Unit], None] | None = None
+    fate: Fate | None = None
     written: Written = NOWHERE
     error: Exception | None = None
     weight: int = field(init=False)
@@ -35,8 +36,8 @@ class Job:
 
     def settle(self) -> None:
         """Tell whoever waits, if they still do."""
-        if self.error is not None and self.lost is not None:
-            self.lost(self.unit)
+        if self.error is not None and self.fate is not None:
+            self.fate.lost(self.unit)
         if self.done is None or self.done.done():
             return
         if self.error is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
     from openfang.core.log import Table
-    from openfang.storage.units import Head, Unit, Written
+    from openfang.storage.units import Fate, Head, Unit, Written
 
 T = TypeVar("T")
 
@@ -99,16 +99,14 @@ class Writes(Protocol):
         """The last record this process knows of."""
         ...
 
-    def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
+    def commit(self, unit: Unit, fate: Fate | None = None) -> Written | None:
         """Commit without waiting, where that is possible; None means: submit it instead."""
         ...
 
-    def submit(
-        self, unit: Unit, lost: Callable[[Unit], None] | None = None
-    ) -> asyncio.Future[Written]:
+    def submit(self, unit: Unit, fate: Fate | None = None) -> asyncio.Future[Written]:
         """Queue a unit. It is committed whether or not the caller goes on waiting.
 
-        `lost` hears of one that failed, even if nobody waits any more.
+        `fate` hears what became of it, even if nobody waits any more.
         """
         ...
 

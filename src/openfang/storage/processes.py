@@ -9,10 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfang.core.ids import new_id
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
@@ -43,6 +44,10 @@ class Roll(Protocol):
 
     def vanished(self, reader: Reader, *, me: str) -> AsyncGenerator[Vanished]:
         """Yield each process of this home that left calls without an ending."""
+        ...
+
+    async def fence(self, process: str) -> None:
+        """Let nothing come through any more that a process had under way."""
         ...
 
     def closing(self, gone: Vanished, low_water: int) -> tuple[Statement, ...]:
@@ -143,6 +148,9 @@ class Locks:
                 forget(file)
             finally:
                 os.close(lock)
+
+    async def fence(self, process: str) -> None:
+        """Do nothing: whoever is gone has written what it could."""
 
     def closing(self, gone: Vanished, low_water: int) -> tuple[Statement, ...]:
         """End it: we hold its lock."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from openfang.core.values import dataclass
 from openfang.storage.marks import marks, outside
 
 if TYPE_CHECKING:
@@ -77,22 +78,29 @@ def replace(timer: Timer) -> Statement:
     """Keep a timer in the place of what was there under its id."""
     sql, parameters = add(timer)
     changed = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[1:])
-    return f"{sql} ON CONFLICT (id) DO UPDATE SET {changed}", parameters
+    return f"{sql} ON CONFLICT (id) DO UPDATE SET {changed}, taken_by = ''", parameters
 
 
-def take(timer: Timer, until: int) -> tuple[Statement, ...]:
+def take(timer: Timer, until: int, by: str) -> tuple[Statement, ...]:
     """Take a timer, for nobody else to run it until then. If somebody was faster the unit fails."""
     gone = (
-        "INSERT INTO timers SELECT ?, NULL, '', 0, 0, '', '', '' "  # noqa: S608 - constants
+        f"INSERT INTO timers ({_COLUMNS}) SELECT ?, NULL, '', 0, 0, '', '', '' "  # noqa: S608 - constants
         f"WHERE NOT EXISTS (SELECT 1 FROM timers WHERE {_SAME})"
     )
     same = (timer.id, timer.due, timer.tries)
-    return (gone, (timer.id, *same)), ("UPDATE timers SET due = ? WHERE id = ?", (until, timer.id))
+    sql = "UPDATE timers SET due = ?, taken_by = ? WHERE id = ?"
+    return (gone, (timer.id, *same)), (sql, (until, by, timer.id))
+
+
+def release(process: str, now: int) -> Statement:
+    """Have all that a process had taken, and that it will not run to its end, due now."""
+    sql = "UPDATE timers SET due = ?, taken_by = '' WHERE taken_by = ? AND taken_by <> ''"
+    return sql, (now, process)
 
 
 def again(timer: Timer, due: int, tries: int) -> Statement:
     """Have it run again then, unless somebody has changed it since it was taken."""
-    sql = f"UPDATE timers SET due = ?, tries = ? WHERE {_SAME}"  # noqa: S608 - constants
+    sql = f"UPDATE timers SET due = ?, tries = ?, taken_by = '' WHERE {_SAME}"  # noqa: S608 - constants
     return sql, (due, tries, timer.id, timer.due, timer.tries)
 
 

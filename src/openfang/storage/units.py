@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class Line(NamedTuple):
@@ -33,6 +33,16 @@ class Unit(NamedTuple):
     statements: tuple[tuple[str, Sequence[Any]], ...] = ()
     notices: tuple[Notice, ...] = ()
     """What the other nodes are told once it is durable."""
+
+
+class Fate(NamedTuple):
+    """Who hears what became of a unit, even if nobody waits for it any more.
+
+    `kept` is for one of which was said that nobody knows; `lost` for every other that failed.
+    """
+
+    lost: Callable[[Unit], None]
+    kept: Callable[[Unit], None]
 
 
 class Head(NamedTuple):

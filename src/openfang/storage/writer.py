@@ -14,13 +14,14 @@ import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from openfang.core.errors import Conflict
-from openfang.storage.database import BUSY_SECONDS, Database, explain
+from openfang.core.values import dataclass
+from openfang.storage.database import BUSY_SECONDS, Database, explain, is_busy
 from openfang.storage.jobs import Job, blame, chained, settle
-from openfang.storage.units import GENESIS, Head, Line, Unit, Written
+from openfang.storage.units import GENESIS, Fate, Head, Line, Unit, Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -42,7 +43,11 @@ _HEAD = "SELECT seq, hash FROM audit WHERE node = ? ORDER BY seq DESC LIMIT 1"
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
-    """Owns the write side of a database. `digest` chains a line to the hash before it."""
+    """Owns the write side of a database. `digest` chains a line to the hash before it.
+
+    `database` is the connection of whoever reads on this event loop, if they share it: what is
+    written on it they need not read from the file again. Who gave it gives it back.
+    """
 
     path: Path
     node: str
@@ -50,6 +55,7 @@ class Writer:
     durable: bool = False
     now: Callable[[], int] = time.time_ns
     on_commit: Callable[[Head], None] | None = None
+    database: Database | None = None
     _database: Database = field(init=False)
     _slow: Database | None = field(init=False, default=None)
     _head: Head = field(init=False, default=GENESIS)
@@ -63,7 +69,7 @@ class Writer:
     _inserts: dict[int, str] = field(init=False, default_factory=dict[int, str])
 
     def __post_init__(self) -> None:
-        self._database = Database(self.path, durable=self.durable)
+        self._database = self.database or Database(self.path, durable=self.durable)
         self._database.patience(0)
         self._head = self.read_head(self._database)
         # O_PATH: closing any other kind of handle would drop SQLite's locks on the file.
@@ -84,11 +90,11 @@ class Writer:
         rows = database.read_now(_HEAD, (self.node,))
         return Head(rows[0][0], rows[0][1]) if rows else GENESIS
 
-    def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
+    def commit(self, unit: Unit, fate: Fate | None = None) -> Written | None:
         """Commit at once if nobody is in the way; None means: submit it instead."""
         if not self.idle:
             return None
-        job = Job(unit, lost=lost)
+        job = Job(unit, fate=fate)
         if job.weight > INLINE_BYTES or not self._commit_now([job]):
             return None
         job.settle()
@@ -96,13 +102,11 @@ class Writer:
             raise job.error
         return job.written
 
-    def submit(
-        self, unit: Unit, lost: Callable[[Unit], None] | None = None
-    ) -> asyncio.Future[Written]:
+    def submit(self, unit: Unit, fate: Fate | None = None) -> asyncio.Future[Written]:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Written] = loop.create_future()
-        self._queue.append(Job(unit, done, lost))
+        self._queue.append(Job(unit, done, fate))
         if not self._scheduled and not self._thread_busy:
             self._scheduled = True
             loop.call_soon(self._flush)
@@ -152,7 +156,7 @@ class Writer:
         try:
             self._transact(self._database.connection, jobs)
         except sqlite3.Error as error:
-            if not give_up and _is_busy(error):
+            if not give_up and is_busy(error):
                 return False
             self._fail(jobs, error)
         self._after_commit(jobs)
@@ -179,7 +183,7 @@ class Writer:
         try:
             self._head = self._at_once(connection, jobs)
         except sqlite3.Error as error:
-            if _is_busy(error):
+            if is_busy(error):
                 raise
             # A unit cannot be applied, or another process has written since.
             self._head = self._one_by_one(connection, jobs)
@@ -306,7 +310,8 @@ class Writer:
             self._thread.shutdown()
         if self._slow is not None:
             self._slow.close()
-        self._database.close()
+        if self.database is None:
+            self._database.close()
         file, self._file = self._file, -1
         os.close(file)
 
@@ -326,10 +331,3 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    }

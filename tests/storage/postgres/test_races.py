@@ -94,7 +94,7 @@ async def test_a_timer_is_taken_by_one_node(two: Two) -> None:
     for number in range(ROUNDS):
         timer = Timer(id=f"t{number}", kind="k", subject="", due=1)
         await two.write(timers.add(timer))
-        won = await two.race(timers.take(timer, 1000), timers.take(timer, 2000))
+        won = await two.race(timers.take(timer, 1000, "a"), timers.take(timer, 2000, "b"))
         (kept,) = await TimerStore(two.storage).soonest("k", 1)
         assert sorted(won) == [False, True]
         assert kept.due == (1000 if won[0] else 2000)

@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from tests.postgres import run
 
 from openfang.audit.broker import Broker
 from openfang.audit.chain import Row, Verifier, digest
 from openfang.core.errors import AuditUnavailable, Conflict, HomeError
+from openfang.storage.jobs import Job
 from openfang.storage.ports import Unsure
 from openfang.storage.postgres import writer as module
 from openfang.storage.postgres.address import Address
+from openfang.storage.postgres.attempt import Attempt
 from openfang.storage.postgres.database import PostgresStorage
-from openfang.storage.postgres.group import FEW
+from openfang.storage.postgres.doubts import doubt
+from openfang.storage.postgres.driver import connect
+from openfang.storage.postgres.fence import introduce
+from openfang.storage.postgres.group import FEW, Group
+from openfang.storage.postgres.roll import Beats
 from openfang.storage.postgres.writer import PostgresWriter
 from openfang.storage.processes import Process
 from openfang.storage.state import put_setting
-from openfang.storage.units import Line, Unit, Written
+from openfang.storage.units import Fate, Line, Unit, Written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,8 +40,8 @@ _PROJECT = "INSERT INTO projects VALUES (?, 0)"
 _BACKENDS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-def line(text: str) -> Line:
-    return Line("policy_decision", "info", "call", "", f'{{"text":"{text}"}}', "{}")
+def line(text: str, call: str = "call") -> Line:
+    return Line("policy_decision", "info", call, "", f'{{"text":"{text}"}}', "{}")
 
 
 @asynccontextmanager
@@ -224,38 +231,113 @@ async def test_what_would_be_written_again_is_so_only_if_it_was_lost(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, delivered: bool
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)
-    lost = list[Unit]()
+    lost, kept = list[Unit](), list[Unit]()
     async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
         await writer.write(Unit((line("first"),)))
         wire.cut, wire.deliver = b"second", delivered
         with pytest.raises(Unsure) as caught, anyio.fail_after(10):
-            await writer.submit(Unit((line("second"),)), lost.append)
+            await writer.submit(Unit((line("second"),)), Fate(lost.append, kept.append))
         assert "not known" in caught.value.message
-        assert lost == []  # nobody knows yet
+        assert lost == kept == []  # nobody knows yet
         with anyio.fail_after(30):
             while writer._doubts:
                 await writer.write(Unit(statements=(put_setting("a", "1"),)))
-        assert [len(unit.lines) for unit in lost] == ([] if delivered else [1])
+        assert (len(lost), len(kept)) == ((0, 1) if delivered else (1, 0))
         for unit in lost:
             await writer.write(unit)
         await writer.write(Unit((line("third"),)))
     assert await stored(postgres) == ["first", "second", "third"]
 
 
-async def test_a_call_whose_beginning_may_be_there_is_left_to_whoever_ends_such_calls(
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_a_call_whose_beginning_was_in_doubt_is_ended_if_it_is_there(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, delivered: bool
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
+        broker = Broker(writer=writer, process=Process(tmp_path / "p", "n"), redact=str)
+        await broker.started("a", [line("first", "a")])
+        await broker.finished("a", line("ends", "a"))
+        wire.cut, wire.deliver = b"second", delivered
+        with pytest.raises(AuditUnavailable, match="not known"), anyio.fail_after(10):
+            await broker.started("b", [line("second", "b")])
+        assert (broker.unfinished, broker.low_water) == (True, 3)
+        with anyio.fail_after(30):  # nobody else writes: it is found out all the same
+            while broker.unfinished:  # noqa: ASYNC110 - it is looked at now and then
+                await anyio.sleep(0.01)
+        broker.process.release()
+    (rows,) = await run(postgres, "SELECT event, payload FROM audit WHERE call_id = 'b'")
+    assert [row[0] for row in rows] == [
+        *(["policy_decision", "tool_invocation_end"] if delivered else [])
+    ]
+    assert all("not made" in row[1] for row in rows[1:])
+
+
+async def test_a_call_whose_caller_was_gone_before_its_beginning_was_in_doubt_is_ended_once(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
         broker = Broker(writer=writer, process=Process(tmp_path / "p", "n"), redact=str)
-        await broker.started("a", [line("first")])
-        await broker.finished("a", line("ends"))
-        wire.cut = b"second"
-        with pytest.raises(AuditUnavailable, match="not known"), anyio.fail_after(10):
-            await broker.started("b", [line("second")])
-        assert (broker.unfinished, broker.low_water) == (True, 3)
+        await broker.started("a", [line("first", "a")])
+        await broker.finished("a", line("ends", "a"))
+        wire.cut, wire.deliver = b"second", True
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as caller:
+                caller.start_soon(broker.started, "b", [line("second", "b")])
+                await checkpoint()
+                caller.cancel_scope.cancel()
+            assert broker.open == {"b"}
+            await broker.finished("b", line("cancelled", "b"))
+            await writer.drain()
+        assert (broker.unfinished, writer._doubts) == (False, [])
         broker.process.release()
-    assert await stored(postgres) == ["first", "ends", "second"]
+    assert await stored(postgres) == ["first", "ends", "second", "cancelled"]
+
+
+async def test_who_may_still_commit_is_ended_before_it_is_said_to_be_lost(postgres: str) -> None:
+    lost, kept = list[Unit](), list[Unit]()
+    unit = Unit((line("late"),))
+    before, now = [await connect(Address(postgres)) for _ in range(2)]
+    await introduce(before, "old")
+    await before.execute("BEGIN")
+    await before.execute("INSERT INTO projects VALUES ('p', 0)")
+    job = Job(unit, fate=Fate(lost.append, kept.append))
+    group = Group([job], "n", digest, lambda: 1)
+    attempt = Attempt(group, process=before.get_server_pid(), unsure=True)
+    attempt._lines = True
+    found = doubt([attempt], [job])
+    assert found
+    with anyio.fail_after(10):
+        while not await found.is_over(now):  # noqa: ASYNC110 - it is looked at now and then
+            await anyio.sleep(0.01)
+    assert (lost, kept) == ([unit], [])
+    with pytest.raises(Exception, match=r"(?i)terminat|closed"):
+        await before.execute("COMMIT")
+    before.terminate()
+    await now.close()
+    (rows,) = await run(postgres, "SELECT * FROM projects")
+    assert "p" not in {row[0] for row in rows}
+
+
+async def test_who_takes_over_lets_nothing_through_that_was_on_its_way(
+    postgres: str, tmp_path: Path
+) -> None:
+    process = Process(tmp_path / "p", "n")
+    async with writing(postgres) as writer, writing(postgres, "m") as other:
+        writer.process = process
+        await writer.write(Unit((line("first"),)))
+        storage = PostgresStorage(Address(postgres))
+        try:
+            (there,) = await run(postgres, f"SELECT application_name {_BACKENDS}")
+            await Beats(storage, Process(tmp_path / "p", "m")).fence(process.id)
+            (left,) = await run(postgres, f"SELECT application_name {_BACKENDS}")
+            assert [sum(process.id in row[0] for row in rows) for rows in (there, left)] == [1, 0]
+        finally:
+            await storage.aclose()
+        assert await other.write(Unit((line("theirs"),)))
+        await writer.write(Unit((line("second"),)))  # it lives, and goes on by another connection
+    assert await stored(postgres) == ["first", "second"]
 
 
 async def test_of_a_change_without_a_record_that_broke_in_the_commit_nobody_claims_to_know(

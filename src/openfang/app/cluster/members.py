@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import anyio
@@ -17,6 +17,7 @@ from anyio import to_thread
 from openfang.app.cluster.silence import Silence
 from openfang.app.cluster.takeover import Takeover
 from openfang.core.errors import Conflict, HomeError
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.storage.database import migrations
 from openfang.storage.postgres.beating import CUT_SECONDS, Beating, Joining, since_boot
@@ -238,7 +239,7 @@ class Members:
         if ours:
             self._before[before] = broker.open
         else:
-            broker.hand_over()
+            broker.hand_over(before)
         await self._begin()
         await self._join_again()
         self.pulse.beat(began)

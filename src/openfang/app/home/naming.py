@@ -24,15 +24,21 @@ async def node_of(home: Home, config: Config, reader: Reader) -> str:
 
 async def known_as(home: Home, config: Config, reader: Reader) -> str:
     """The name that the node has so far, if it has one."""
+    first = await first_name(reader)
+    if config.storage.file(home.path) is not None:
+        return first
+    return config.cluster.node or kept_name(home)
+
+
+async def first_name(reader: Reader) -> str:
+    """The name of the first node: to peers, all nodes of one database are one by this name."""
     first = await Settings(reader).get("node")
     if first is None:
         raise HomeError(
             "The home is only half made: it has no node.",
             way_out="openfang init; for a Postgres server: openfang storage migrate --to URL",
         )
-    if config.storage.file(home.path) is not None:
-        return first
-    return config.cluster.node or kept_name(home)
+    return first
 
 
 def keep_name(home: Home, node: str) -> None:

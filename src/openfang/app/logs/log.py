@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from openfang.app.logs.file import File, Stream, Target
 from openfang.app.logs.lines import JsonLines, TextLines, remembered
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,6 +177,8 @@ class Logs:
         self._found_out = {name: getattr(logging, name) for name in _UNUSED}
         _find_out(dict.fromkeys(_UNUSED))
         logging.getLogger().setLevel(logging.WARNING)
+        # Else a thread that warns would wait for whoever reads our stream, and our end for it.
+        logging.captureWarnings(capture=True)
         self.set_level(level)
 
     @property
@@ -192,6 +194,7 @@ class Logs:
         """Put everything back as it was, once all lines are written."""
         while self._hooked:
             self._hooked.pop().unhook()
+        logging.captureWarnings(capture=False)
         _find_out(self._found_out)
         self._handler.close()
         self._drain.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.nodes.book import Book, book_of, fingerprint
@@ -12,7 +12,7 @@ from openfang.core.ids import random_hex
 from openfang.core.labels import Labels
 from openfang.core.purse import Purse
 from openfang.core.trace import Chain, at_home, both_known
-from openfang.core.values import value
+from openfang.core.values import dataclass, value
 from openfang.guard.away import Away, Departed
 from openfang.guard.nonces import Nonces
 from openfang.protocols.hops.token import LIFE_MS, TELLS, BadToken, sealed
@@ -51,7 +51,10 @@ class Arrived:
 
 @dataclass(slots=True, kw_only=True)
 class NodeHops:
-    """The hops of one node. Where there are no nodes, nothing is signed and nothing is checked."""
+    """The hops of one node. Where there are no nodes, nothing is signed and nothing is checked.
+
+    `node` is the name to those elsewhere: one for all nodes of a database, which have one key.
+    """
 
     node: str
     clock: Clock

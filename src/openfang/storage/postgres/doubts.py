@@ -1,65 +1,68 @@
 """Groups of which nobody knows whether they were kept: found out once the server answers again.
 
 Whoever waited for one was told that nobody knows. Whoever would write what was lost once more hears
-of it only when it was lost: else it would be there twice.
+of it only when it was lost: else it would be there twice. Whoever must end what was begun hears of
+it when it was kept.
+
+What was sent may arrive long after the connection broke: so the server's process that was told to
+commit is ended before anything is made of it, as one of a dead node is (`fence.py`).
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from openfang.storage.postgres.address import CONNECT_SECONDS, STATEMENT_SECONDS
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from openfang.storage.jobs import Job
     from openfang.storage.postgres.attempt import Attempt
-    from openfang.storage.units import Unit
+    from openfang.storage.units import Fate
 
-_RUNS: Final = "SELECT 1 FROM pg_stat_activity WHERE pid = ANY($1::int[])"
-_LONGEST: Final = STATEMENT_SECONDS + CONNECT_SECONDS
+# One that is in the middle of its commit ends behind it. Another one may have its number by now:
+# whoever is ended without need connects again.
+_END: Final = (
+    "SELECT pg_terminate_backend(pid, 200) FROM pg_stat_activity WHERE pid = ANY($1::int[]) "
+    "AND pid <> pg_backend_pid() AND application_name LIKE 'openfang%'"
+)
 
 
 @dataclass(slots=True)
 class Doubt:
-    """The attempts at one group that broke in their commit."""
+    """The attempts at one group that broke in their commit, and who hears what became of it."""
 
     attempts: Sequence[Attempt]
-    losers: Sequence[tuple[Job, Callable[[Unit], None]]]
-    _since: float = field(init=False, default_factory=time.monotonic)
+    hearers: Sequence[tuple[Job, Fate]]
 
     async def is_over(self, connection: Any) -> bool:  # noqa: ANN401 - the driver has no types
-        """Find out, unless the server may still be at it; who has lost something hears of it."""
-        if await self._may_go_on(connection):
+        """Find out, unless the server is still at it; who has to know hears of it."""
+        processes = [attempt.process for attempt in self.attempts]
+        if not all(row[0] for row in await connection.fetch(_END, processes)):
             return False
+        kept = await self._came_through(connection)
+        for job, fate in self.hearers:
+            if kept and job.error is None:
+                fate.kept(job.unit)
+            else:
+                fate.lost(job.unit)
+        return True
+
+    async def _came_through(self, connection: Any) -> bool:  # noqa: ANN401 - as above
         for attempt in self.attempts:
             if await attempt.is_there(connection):
                 attempt.recall()
-                self._tell([(job, lost) for job, lost in self.losers if job.error is not None])
                 return True
-        self._tell(self.losers)
-        return True
-
-    async def _may_go_on(self, connection: Any) -> bool:  # noqa: ANN401 - as above
-        """Whether a process that was told to commit is there yet; no statement takes longer."""
-        processes = [attempt.process for attempt in self.attempts]
-        runs = await connection.fetchval(_RUNS, processes) is not None
-        return runs and time.monotonic() < self._since + _LONGEST
-
-    def _tell(self, losers: Sequence[tuple[Job, Callable[[Unit], None]]]) -> None:
-        for job, lost in losers:
-            lost(job.unit)
+        return False
 
 
 def doubt(attempts: Sequence[Attempt], jobs: Sequence[Job]) -> Doubt | None:
-    """Take over whom to tell of a loss, if any of these attempts can be known later."""
+    """Take over whom to tell what became of it, if any of these attempts can be known later."""
     doubtful = [one for one in attempts if one.unsure and one.may_be_repeated]
     if not doubtful:
         return None
-    losers = [(job, job.lost) for job in jobs if job.lost is not None]
+    hearers = [(job, job.fate) for job in jobs if job.fate is not None]
     for job in jobs:
-        job.lost = None
-    return Doubt(doubtful, losers)
+        job.fate = None
+    return Doubt(doubtful, hearers)

@@ -18,7 +18,10 @@ _COLLIDED: Final = frozenset({"40001", "40P01"})
 _INTEGRITY: Final = "23"
 _SAID: Final = {
     "28P01": ("{at} refuses the password.", "write the right one into storage.url"),
-    "28000": ("{at} lets this user in no way: {why}.", "see pg_hba.conf of the server"),
+    "28000": (
+        "{at} does not let this user in: {why}.",
+        "name another in storage.url, make it with createuser, or see pg_hba.conf of the server",
+    ),
     "3D000": ("{at}: there is no such database.", "make it with createdb, or name another"),
     "42501": ("{at}: {why}.", "give the user the right to it, or name another in storage.url"),
     "25006": ("{at} cannot be written to ({why}).", "name the server that is in charge"),

@@ -9,12 +9,13 @@ counts here as well.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
 
+from openfang.core.values import dataclass
 from openfang.storage.marks import among
+from openfang.storage.postgres.fence import fence
 from openfang.storage.processes import Statement, Vanished, forget, held
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Beats:
             yield left[process]
             if all(one.id != process or one.heir for one in await unended(reader)):
                 forget(folder / f"{process}.lock")
+
+    async def fence(self, process: str) -> None:
+        """End the connection on which it writes, if the server still serves it."""
+        await fence(self.reader, process)
 
     def closing(self, gone: Vanished, low_water: int) -> tuple[Statement, ...]:
         """Be its heir; and end it, if it has left nothing but calls.

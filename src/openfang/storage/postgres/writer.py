@@ -13,10 +13,12 @@ import asyncio
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
+from random import random
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.core.errors import HomeError
+from openfang.core.values import dataclass
 from openfang.storage.jobs import Job, blame, settle
 from openfang.storage.ports import Unsure
 from openfang.storage.postgres.attempt import Attempt, Refused
@@ -24,6 +26,7 @@ from openfang.storage.postgres.beating import Pulse
 from openfang.storage.postgres.doubts import doubt
 from openfang.storage.postgres.driver import connect
 from openfang.storage.postgres.errors import explain, has_collided, is_lost, is_taken
+from openfang.storage.postgres.fence import introduce
 from openfang.storage.postgres.group import Group
 from openfang.storage.postgres.notices import tell, words
 from openfang.storage.units import GENESIS, Head, Unit, Written
@@ -33,14 +36,17 @@ if TYPE_CHECKING:
 
     from openfang.storage.postgres.address import Address
     from openfang.storage.postgres.doubts import Doubt
-    from openfang.storage.units import Line
+    from openfang.storage.processes import Process
+    from openfang.storage.units import Fate, Line
 
 MOST_UNITS: Final = 500
 """So many are committed together."""
 PATIENCE: Final = 5.0
 """Seconds in which a server that is restarted has to come back."""
-_COLLISIONS: Final = 50
+_COLLISIONS: Final = 100
+_AT_ONCE: Final = 10
 _PAUSE: Final = 0.05
+_LOOK_AGAIN: Final = 1.0
 _log = logging.getLogger("openfang.storage")
 _HEAD: Final = "SELECT seq, hash FROM audit WHERE node = $1 ORDER BY seq DESC LIMIT 1"
 
@@ -56,14 +62,18 @@ class PostgresWriter:
     on_commit: Callable[[Head], None] | None = None
     pulse: Pulse = field(default_factory=Pulse)
     """Whoever is taken for dead by others writes nothing."""
+    process: Process | None = None
+    """Whose connection it is: so that whoever takes over from it can end it."""
     statements: int = field(init=False, default=0)
     """How many were sent to write, for whoever counts."""
     _head: Head = field(init=False, default=GENESIS)
     _connection: Any = field(init=False, default=None)
+    _known_as: str = field(init=False, default="")
     _queue: deque[Job] = field(init=False, default_factory=deque["Job"])
     _work: asyncio.Task[None] | None = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
     _doubts: list[Doubt] = field(init=False, default_factory=list["Doubt"])
+    _looking: asyncio.TimerHandle | None = field(init=False, default=None)
 
     @property
     def head(self) -> Head:
@@ -74,17 +84,15 @@ class PostgresWriter:
         """Reach the server, and read where the chain ends."""
         self._head = await self._read_head(await self._connect())
 
-    def commit(self, unit: Unit, lost: Callable[[Unit], None] | None = None) -> Written | None:
+    def commit(self, unit: Unit, fate: Fate | None = None) -> Written | None:
         """Nothing is committed without waiting for the server."""
-        del unit, lost
+        del unit, fate
 
-    def submit(
-        self, unit: Unit, lost: Callable[[Unit], None] | None = None
-    ) -> asyncio.Future[Written]:
+    def submit(self, unit: Unit, fate: Fate | None = None) -> asyncio.Future[Written]:
         """Queue a unit. It is committed whether or not the caller goes on waiting."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Written] = loop.create_future()
-        self._queue.append(Job(unit, done, lost))
+        self._queue.append(Job(unit, done, fate))
         if self._work is None:
             self._work = loop.create_task(self._write_all())
         return done
@@ -160,7 +168,7 @@ class PostgresWriter:
         """Commit all behind the head that we know; if that cannot be, each by itself."""
         self.pulse.check()
         connection = await self._connect()
-        self._doubts = [one for one in self._doubts if not await one.is_over(connection)]
+        await self._see_doubts(connection)
         if await self._came_through(connection, before):
             return
         try:
@@ -190,8 +198,11 @@ class PostgresWriter:
         attempt: Attempt,
         collided: Callable[[Exception], bool],
     ) -> None:
-        """Do it again as long as others come in between; the head moves only after the commit."""
-        for _ in range(_COLLISIONS):
+        """Do it again as long as others come in between; the head moves only after the commit.
+
+        The first few times at once, then with pauses: one of them may be slow.
+        """
+        for count in range(_COLLISIONS):
             try:
                 self._head = await work()
             except Exception as error:
@@ -202,6 +213,8 @@ class PostgresWriter:
                 return
             finally:
                 self.statements += attempt.take_count()
+            if count >= _AT_ONCE:
+                await asyncio.sleep(_PAUSE * 2 * random())  # noqa: S311 - so that no two keep step
         raise HomeError(
             f"{self.address}: others changed the same for too long.", way_out="try it again"
         )
@@ -228,6 +241,7 @@ class PostgresWriter:
         """Say why; what may have been kept all the same is found out later."""
         if (found := doubt(attempts, jobs)) is not None:
             self._doubts.append(found)
+            self._look_later()
         if any(attempt.unsure for attempt in attempts):
             return Unsure(
                 f"The connection to {self.address} broke while a change was being kept; whether it "
@@ -237,11 +251,31 @@ class PostgresWriter:
         said = error.__cause__ if isinstance(error, Refused) else error
         return explain(self.address, said if isinstance(said, Exception) else error)
 
+    async def _see_doubts(self, connection: Any) -> None:  # noqa: ANN401 - as above
+        for one in tuple(self._doubts):
+            if await one.is_over(connection):
+                self._doubts.remove(one)
+
+    def _look_later(self) -> None:
+        """Look again soon what became of what is in doubt, also if nobody writes meanwhile."""
+        if self._looking is None:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.call_later(_LOOK_AGAIN, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        if self._doubts and not self._closed:
+            self.submit(Unit()).add_done_callback(lambda done: done.exception())
+            self._look_later()
+
     async def _connect(self) -> Any:  # noqa: ANN401 - as above
         if self._closed:
             raise HomeError("The home was closed meanwhile.", way_out="open it again")
         if self._connection is None or self._connection.is_closed():
-            self._connection = await connect(self.address)
+            self._connection, self._known_as = await connect(self.address), ""
+        if self.process is not None and self._known_as != self.process.id:
+            await introduce(self._connection, self.process.id)
+            self._known_as = self.process.id
         return self._connection
 
     async def _read_head(self, connection: Any) -> Head:  # noqa: ANN401 - as above
