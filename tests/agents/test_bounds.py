@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,6 +12,7 @@ from anyio import to_thread
 from tests.agents.test_node import node, put, say
 
 from openfang.agents.code.start import recipe_of
+from openfang.agents.loop import Budget
 from openfang.agents.spec import AgentSpec, Program
 from openfang.app.confine import Confiner
 from openfang.core.agents import Ending
@@ -224,6 +226,8 @@ class Person:
 
     key = connection = "me"
     level = ""
+    patience = 0.0
+    """How long the person thinks."""
 
     def __init__(self, answers: Mapping[str, Mapping[str, Any]], **capabilities: Any) -> None:
         self.capabilities = capabilities
@@ -233,7 +237,7 @@ class Person:
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> Result:
         del name
         self.asked.append((method, params))
-        await anyio.sleep(0.4)  # longer than the run may take: time stands still
+        await anyio.sleep(self.patience)
         return text_result("", structured=self._answers[params["message"]])
 
     def together(self, count: int) -> Callable[[], None]:
@@ -256,7 +260,7 @@ async def run(message, context):
 async def test_a_question_reaches_the_person_as_a_call_and_the_time_of_the_run_stands_still(
     tmp_path: Path,
 ) -> None:
-    put(tmp_path, "asks", "[limits]\ndeadline_secs = 0.3\n", ASKS)
+    put(tmp_path, "asks", "[limits]\ndeadline_secs = 1\n", ASKS)
     person = Person(
         {
             "Really?": {"action": "accept", "content": {"answer": "yes"}},
@@ -275,7 +279,9 @@ async def test_a_question_reaches_the_person_as_a_call_and_the_time_of_the_run_s
             call = app.make("agent:asks", {"message": question}, client=client)
             return (await app.invoke(call)).text
 
+        person.patience = 1.1  # longer than the run may take: its time stands still
         assert await ask("Really?", person) == "You said yes"
+        person.patience = 0
         assert await ask("Now?", person) == "question_declined"
         assert await ask("Really?", Person({}, elicitation={"url": {}})) == "nobody_to_ask"
         assert await ask("Really?", Person({})) == "nobody_to_ask"
@@ -387,6 +393,8 @@ async def run(message): return str(os.getpid()) + " " + str(time.monotonic())
         with anyio.fail_after(30):
             await start.done.wait()
         warm = keeper._warm
+        agent = agents.find("late")
+        agent.spec = replace(agent.spec, budget=Budget())
         second = await app.call("agent:late", message="hi")
         assert second.structured["ending"] == Ending.ANSWERED.value
         assert agents.programs.opened._keepers["late"] is keeper

@@ -11,18 +11,25 @@ from tests.agents.killed_run import begin_call
 from tests.agents.test_node import ASSISTANT, node, put
 
 from openfang.agents.origin import read_origin, write_origin
-from openfang.agents.ports import Came
+from openfang.agents.ports import Busy, Came
 from openfang.agents.sessions import Interrupted
 from openfang.core.agents import Message, Speaker, Wish
 from openfang.core.calls import Mode
-from openfang.core.ids import new_id
+from openfang.core.errors import AuditUnavailable, CallRefused, GuardTripped, SourceFailed
+from openfang.core.ids import Kind, new_id
 from openfang.core.labels import Labels
+from openfang.pipeline.invoke import Pipeline
 from openfang.policy.context import Wish as Bound
+from openfang.storage.agent_runs import AgentRunStore, enqueue
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from openfang.app.agents.running import Agents
+    from openfang.core.calls import Call
+    from openfang.core.results import Result
+    from openfang.core.tools import Tool
     from openfang.testing import OpenApp
 
 pytestmark = pytest.mark.requirement("C6.4", "C15.3")
@@ -137,3 +144,132 @@ async def test_a_run_that_nobody_can_go_on_with_says_so(tmp_path: Path) -> None:
         after = await sessions.open("assistant", "key:gone", "default", most=20)
 
     assert after.history[-1].text == "I stopped: nobody could go on with it."
+
+
+async def queued(app: OpenApp, agents: Agents, *turns: Message) -> tuple[str, str]:
+    """Leave a run on a queue, as whoever finds its process gone does; give its session and id."""
+    sessions, run = agents.sessions, new_id("run")
+    opened = await sessions.open("assistant", app.caller.id, "default", most=20)
+    asked = Message(speaker=Speaker.USER, text="what time is it?")
+    await sessions.begin(opened.id, run, asked, Labels.NONE)
+    for turn in turns:
+        await sessions.said(opened.id, run, turn)
+    left = await AgentRunStore(app.parts.database).still(run)
+    assert left
+    await app.parts.broker.append([], (enqueue(left),))
+    return opened.id, run
+
+
+async def test_a_run_is_taken_from_its_queue_and_ended_once(tmp_path: Path) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        session, run = await queued(app, agents)
+        again = Message(speaker=Speaker.USER, text="and now?")
+        with pytest.raises(Busy):  # who comes next waits for it
+            await agents.sessions.begin(session, new_id("run"), again, Labels.NONE)
+        assert await agents.sessions.interrupted() == []  # it is nobody's to take elsewhere
+        assert [await agents.resuming.taken(run) for _ in range(2)] == [True, True]
+        sql = "SELECT process, taken, ending FROM agent_runs WHERE id = ?"
+        (found,) = await app.parts.database.read(sql, (run,))
+        after = await agents.sessions.open("assistant", app.caller.id, "default", most=20)
+
+    assert found == (f"queue:{agents.sessions.process.id}", 1, "answered")
+    assert [turn.speaker for turn in after.history][-1] is Speaker.AGENT
+
+
+async def test_a_run_that_nobody_takes_from_its_queue_is_ended(tmp_path: Path) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        await agents.resuming.give_up(run)
+        await agents.resuming.give_up(run)
+        left = await AgentRunStore(app.parts.database).still(run)
+        after = await agents.sessions.open("assistant", app.caller.id, "default", most=20)
+
+    assert (left, after.history[-1].text) == (None, "I stopped: nobody could go on with it.")
+
+
+async def test_a_run_that_is_refused_when_it_goes_on_is_ended(tmp_path: Path) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        app.parts.remove(Kind.AGENT, "assistant")  # its caller does not see it any more
+        assert await agents.resuming.taken(run)
+        after = await agents.sessions.open("assistant", app.caller.id, "default", most=20)
+
+    assert after.history[-1].text == "I stopped: nobody could go on with it."
+
+
+async def test_a_run_that_nobody_waits_for_is_left_to_the_process_that_follows(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        stops = replace(agents.around, tools=_stops)
+        agents.running["assistant"]._around = stops  # pyright: ignore[reportPrivateUsage]
+        app.parts.ending = True
+        assert not await agents.resuming.taken(run)
+        left = await AgentRunStore(app.parts.database).still(run)
+
+    assert left
+    assert left.taken == 1
+
+
+@pytest.mark.parametrize("fails", [1, 9])
+async def test_a_run_whose_end_was_not_kept_is_taken_again_and_in_the_end_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
+    monkeypatch.setattr("openfang.app.agents.resuming._AGAIN_SECONDS", 0.0)
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        source, left = agents.running["assistant"], [*range(fails)]
+        whole = source._around  # pyright: ignore[reportPrivateUsage]
+
+        def not_kept() -> bool:
+            left.pop()
+            if not left:
+                source._around = whole  # pyright: ignore[reportPrivateUsage]
+            return True
+
+        source._around = replace(whole, ending=not_kept, tools=_stops)  # pyright: ignore[reportPrivateUsage]
+        with anyio.fail_after(20):
+            assert await agents.resuming.taken(run)
+        sql = "SELECT taken, state, ending FROM agent_runs WHERE id = ?"
+        (found,) = await app.parts.database.read(sql, (run,))
+
+    assert found == ((2, "ended", "answered") if fails == 1 else (4, "ended", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("error", "ending"),
+    [
+        (GuardTripped("Too often.", rule="rate", retry_after=0.1), "answered"),
+        (AuditUnavailable("The disk is full."), "answered"),
+        (GuardTripped("Too deep.", rule="recursion_limit"), "failed"),
+    ],
+)
+async def test_a_run_that_is_too_much_just_then_waits_and_others_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: CallRefused, ending: str
+) -> None:
+    monkeypatch.setattr("openfang.app.agents.resuming._PAUSES", (0.0, 0.0))
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        tripped, invoked = [error], Pipeline.invoke
+
+        async def invoke(self: Pipeline, call: Call) -> Result:
+            if tripped:
+                raise tripped.pop()
+            return await invoked(self, call)
+
+        monkeypatch.setattr(Pipeline, "invoke", invoke)
+        with anyio.fail_after(20):
+            assert await agents.resuming.taken(run)
+        sql = "SELECT ending FROM agent_runs WHERE id = ?"
+        assert await app.parts.database.read(sql, (run,)) == [(ending,)]
+
+
+def _stops(caller: object) -> list[Tool]:
+    raise SourceFailed(f"{caller} is stopped")

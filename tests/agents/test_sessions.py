@@ -302,6 +302,7 @@ def ending(sessions: StoredSessions) -> list[tuple[str, str]]:
     return sessions.database.read_now("SELECT state, ending FROM agent_runs WHERE id = 'r1'")  # type: ignore[return-value]
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_database_that_is_locked_at_the_start_is_waited_for(
     sessions: StoredSessions, other: StoredSessions
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
@@ -18,15 +18,17 @@ from openfang.core.errors import Conflict, HomeError, SourceFailed
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.sessions import SessionSummary
+from openfang.core.values import dataclass
 from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.approvals import ApprovalStore
 from openfang.storage.ledger import LedgerStore
+from openfang.storage.queued import is_queued, left_by, own
 from openfang.storage.sessions import SessionStore
 from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from openfang.agents.ports import Came, Rest
     from openfang.core.agents import Message, Usage, Wish
@@ -37,12 +39,19 @@ if TYPE_CHECKING:
     from openfang.storage.processes import Process
     from openfang.storage.sessions import Statement
 
+Queued: TypeAlias = "Callable[[RunUnderWay], Awaitable[Sequence[Statement]]]"
+"""Gives what puts a run on a queue; nothing if this process goes on with it."""
 _log = logging.getLogger("openfang.agents")
 _CHARACTERS_ON_THE_LOOP: Final = 250_000
 _MOST_TAKEN: Final = 3
 _PAUSE_SECONDS: Final = 0.5
 _ID: Final = re.compile(r"\Asession_[0-9a-f]{32}\Z")
 _RESERVED: Final = "session_"
+
+
+async def _here(run: RunUnderWay) -> Sequence[Statement]:
+    del run
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +120,7 @@ class StoredSessions:
             others = await self._others_in(session)
             if await self._store.get(session) is None or not others:
                 raise
-            dead = await self.process.roll.gone(others)
+            dead = await left_by(self.process.roll, others)
             if not others <= dead:
                 raise Busy from None
             await self._write(*self._known(), *agent_runs.begin(beginning, dead), *said)
@@ -150,17 +159,26 @@ class StoredSessions:
             *ledger.add(rest.entry, now),
         )
 
-    async def interrupted(self) -> list[Interrupted]:
+    async def interrupted(self, queued: Queued = _here) -> list[Interrupted]:
         """Take over the runs whose processes are gone. No two processes are handed the same one.
 
         What had answered already, or has been overtaken, or took one process after the other along
-        is ended instead.
+        is ended instead. What can be `queued` is, for whichever node takes it from there.
         """
         runs = await AgentRunStore(self.database).left()
         processes = {run.process for run in runs} - {self.process.id}
         dead = await self.process.roll.gone(processes)
-        found = [await self.take(run) for run in runs if run.process in dead]
+        found = [await self._left(run, queued) for run in runs if run.process in dead]
         return [one for one in found if one is not None]
+
+    async def _left(self, run: RunUnderWay, queued: Queued) -> Interrupted | None:
+        """Take a run over, or put it on a queue; its task, if it has one, says where that is."""
+        put = () if run.task else await queued(run)
+        if not put:
+            return await self.take(run)
+        with suppress(Conflict):  # another process was faster
+            await self._insist(Unit(statements=(agent_runs.enqueue(run), *put)))
+        return None
 
     async def reopen(self, interrupted: Interrupted, *, most: int) -> Conversation:
         """Open a session as it was before an interrupted run; its `turns` follow on that."""
@@ -174,7 +192,7 @@ class StoredSessions:
     async def _others_in(self, session: str) -> set[str]:
         """Name the other processes that have a run in the session, or had one when they ended."""
         runs = await AgentRunStore(self.database).under_way_in(session)
-        return {run.process for run in runs} - {self.process.id}
+        return {run.process for run in runs} - {*own(self.process.id)}
 
     async def _found(self, agent: str, caller: str, name: str) -> SessionSummary:
         if not name.startswith(_RESERVED):
@@ -239,8 +257,9 @@ class StoredSessions:
         waits = await ApprovalStore(self.database).waits_in(run.id)
         over, used = _why_over(run, session, turns, waits=waits), await self._used(run.id)
         rest = _ending(run, over, used, self.now()) if over else ()
+        by = own(self.process.id)[is_queued(run.process)]
         try:
-            taken = agent_runs.take_over(run, self.process.id, None if over else session.messages)
+            taken = agent_runs.take_over(run, by, None if over else session.messages)
             await self._insist(Unit(statements=(*self._known(), taken, *rest)))
         except Conflict:  # another process was faster
             return None
@@ -302,7 +321,7 @@ def _why_over(
     if last.seq != session.messages:
         return "the session went on without it"
     if run.taken >= _MOST_TAKEN and not waits:
-        return f"{run.taken + 1} processes ended while they were at it"
+        return f"it was begun {run.taken + 1} times, and never came to an end"
     return None
 
 

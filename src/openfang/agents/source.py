@@ -234,7 +234,7 @@ class AgentSource:
         return await self._to_its_end(turn, turn.go_on())
 
     async def _to_its_end(self, turn: Turn, answering: Awaitable[Ended]) -> Result:
-        """Close a run however it ends; one for a task goes on in the process that follows ours."""
+        """Close a run however it ends; if nobody waits here, the process that follows goes on."""
         ended, why = Ended(answer="", ending=Ending.FAILED), ""
         try:
             ended = await answering
@@ -244,7 +244,8 @@ class AgentSource:
         finally:
             if turn.usage is not None:
                 ended = replace(ended, usage=turn.usage)
-            if not (why and turn.admitted.call.task and self._around.ending()):
+            call = turn.admitted.call
+            if not (why and (call.task or call.resumes) and self._around.ending()):
                 with anyio.CancelScope(shield=True):
                     await _closed(turn, ended, why)
         return _result(ended, turn.opened.id, turn.labels)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from openfang.core.agents import Ended, Ending
 from openfang.core.labels import Labels
-from openfang.storage.queued import QUEUE
+from openfang.core.values import dataclass
+from openfang.storage.queued import QUEUE, own
 from openfang.storage.sessions import carry
 from openfang.storage.state import RunStore
 
@@ -53,13 +53,21 @@ class AgentRunStore:
         return await self._select("state = 'running' ORDER BY started_at, id", ())
 
     async def left(self) -> list[RunUnderWay]:
-        """List them but for those whose task is on a queue: whoever takes that goes on with it."""
+        """List them but for those on a queue, or with a task there: who takes that goes on."""
         queued = (
             "SELECT 1 FROM tasks WHERE tasks.id = agent_runs.task AND tasks.final = 0 "
             "AND tasks.process LIKE ?"
         )
-        where = f"state = 'running' AND NOT EXISTS ({queued}) ORDER BY started_at, id"
-        return await self._select(where, (f"{QUEUE}%",))
+        where = (
+            f"state = 'running' AND process NOT LIKE ? AND NOT EXISTS ({queued}) "
+            "ORDER BY started_at, id"
+        )
+        return await self._select(where, (f"{QUEUE}%",) * 2)
+
+    async def still(self, run: str) -> RunUnderWay | None:
+        """Find one that has not ended."""
+        found = await self._select("id = ? AND state = 'running'", (run,))
+        return found[0] if found else None
 
     async def under_way_for(self, task: str) -> RunUnderWay | None:
         """Find the one that works on a task."""
@@ -131,7 +139,8 @@ def begin(one: Beginning, gone: Collection[str] = ()) -> tuple[Statement, ...]:
 
     The unit fails while another process has one there, unless it is one of those `gone`.
     """
-    marks = ", ".join("?" * (1 + len(gone)))
+    besides = (*own(one.process), *gone)
+    marks = ", ".join("?" * len(besides))
     alone = (
         "INSERT INTO begun SELECT NULL, '' WHERE EXISTS ("  # noqa: S608 - constants and marks
         "SELECT 1 FROM agent_runs WHERE session = ? AND state = 'running' "
@@ -144,7 +153,7 @@ def begin(one: Beginning, gone: Collection[str] = ()) -> tuple[Statement, ...]:
     )
     labels, process = int(one.labels), one.process
     parameters = (one.run, labels, one.now, process, one.origin, one.task, one.session)
-    return (alone, (one.session, process, *gone)), (sql, parameters)
+    return (alone, (one.session, *besides)), (sql, parameters)
 
 
 def call(run: str, wish: Wish) -> Statement:
@@ -199,6 +208,15 @@ def take_over(run: RunUnderWay, process: str, messages: int | None = None) -> St
         f"process = CASE WHEN {still} THEN ? END WHERE id = ?"
     )
     return sql, (run.process, *known, process, run.id)
+
+
+def enqueue(run: RunUnderWay) -> Statement:
+    """Leave a run to whoever takes it from its queue, unless somebody else was faster."""
+    sql = (
+        "UPDATE agent_runs SET process = CASE WHEN process = ? AND state = 'running' THEN ? END "
+        "WHERE id = ?"
+    )
+    return sql, (run.process, QUEUE, run.id)
 
 
 def give_up(run: RunUnderWay, now: int, used: Usage) -> tuple[Statement, ...]:

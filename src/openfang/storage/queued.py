@@ -1,25 +1,34 @@
-"""Whose a task on a queue is: nobody's, and then that of the process that took it. No I/O."""
+"""Whose a task or a run on a queue is: nobody's, then that of the process that took it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+
+    from openfang.storage.processes import Roll
 
 Statement = tuple[str, "Sequence[Any]"]
 QUEUE: Final = "queue"
-"""The process of a task that is on a queue; behind a colon, who has taken it from there."""
+"""The process of what is on a queue; behind a colon, who has taken it from there."""
 
 
 def own(process: str) -> tuple[str, str]:
-    """Say how a process is named in tasks of its own, and in those that it took from a queue."""
+    """Say how a process is named in what is its own, and in what it took from a queue."""
     return process, f"{QUEUE}:{process}"
 
 
 def is_queued(process: str) -> bool:
     """Whether a task of this process is on a queue: if it is gone, another one takes it."""
     return process.partition(":")[0] == QUEUE
+
+
+async def left_by(roll: Roll, names: Collection[str]) -> frozenset[str]:
+    """Name those that will do nothing any more; what waits on a queue is still to be taken."""
+    holders = {name: name.removeprefix(QUEUE).removeprefix(":") for name in names}
+    dead = await roll.gone({holder for holder in holders.values() if holder})
+    return frozenset(name for name, holder in holders.items() if holder in dead)
 
 
 def taken(task_id: str, by: str) -> Statement:

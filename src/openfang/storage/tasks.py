@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openfang.core.errors import Rejected
@@ -13,6 +12,7 @@ from openfang.core.tasks import (
     TaskPage,
     TaskState,
 )
+from openfang.core.values import dataclass
 from openfang.storage.marks import marks
 from openfang.storage.queued import own
 from openfang.storage.task_bodies import readable, task_of, written
@@ -128,7 +128,8 @@ class TaskStore:
 
     async def oldest(self, most: int) -> list[int]:
         """Tell how long those are that would go first."""
-        return [size for (size,) in await self.database.read(f"SELECT size {_OLDEST}", (most,))]
+        rows = await self.database.read(f"SELECT size {_OLDEST}", (most,) * 3)
+        return [size for (size,) in rows]
 
     async def states(self, task_id: str) -> list[tuple[int, int, TaskState]]:
         """Tell the states that it went through: number, time, state."""
@@ -267,12 +268,16 @@ def evict(count: int) -> tuple[Statement, ...]:
 
     Those of which somebody is still to be told go last; their notices stay, to be given up.
     """
-    return (_GOES, (count,)), *((sql, ()) for sql in _EVICT)
+    return (_GOES, (count,) * 3), *((sql, ()) for sql in _EVICT)
 
 
+_TOLD: Final = "EXISTS (SELECT 1 FROM timers WHERE kind = 'push' AND subject = tasks.id)"
+# Two lists, one behind the other: the second one is looked at if the first one is too short.
 _OLDEST: Final = (
-    "FROM (SELECT id, seq, size FROM tasks WHERE final = 1 ORDER BY seq LIMIT 1000) AS ended "
-    "ORDER BY EXISTS (SELECT 1 FROM timers WHERE kind = 'push' AND subject = ended.id), seq LIMIT ?"
+    "FROM (SELECT * FROM (SELECT id, size FROM tasks "  # noqa: S608 - constants
+    f"WHERE final = 1 AND NOT {_TOLD} ORDER BY seq LIMIT ?) AS free "
+    "UNION ALL SELECT * FROM (SELECT id, size FROM tasks "
+    f"WHERE final = 1 AND {_TOLD} ORDER BY seq LIMIT ?) AS told) AS ended LIMIT ?"
 )
 # What goes is marked first, in the same unit, so that it is looked for once.
 _GOES: Final = f"UPDATE tasks SET final = 2 WHERE id IN (SELECT id {_OLDEST})"  # noqa: S608 - constants

@@ -53,7 +53,7 @@ def running(root: Path) -> list[int]:
     return found
 
 
-async def nothing_is_left(root: Path, within: float = 1.0) -> None:
+async def nothing_is_left(root: Path, within: float = 10.0) -> None:
     began = time.monotonic()
     while left := await to_thread.run_sync(running, root):
         assert time.monotonic() - began < within, left

@@ -47,8 +47,8 @@ def test_the_id_of_a_task_is_that_of_its_workflow_and_its_caller_the_one_that_is
         id="task_1", agent="one", caller="key:me", context="", session="", state=TaskState.WORKING
     )
     _, given = put(queue_of("one", None, SAID), task, {"text": "half \ud800"})
-    assert given[:4] == ("openfang", "task_1", "key:me", "task_1")
-    assert "half" in given[4]
+    assert given[:5] == ("task", "openfang", "task_1", "key:me", "task_1")
+    assert "half" in given[5]
 
 
 def test_what_dbos_keeps_to_itself_is_as_this_version_has_it() -> None:

@@ -103,6 +103,7 @@ async def test_an_agent_that_had_failed_has_failed(tmp_path: Path) -> None:
         assert (found.state, found.status.text) == (TaskState.FAILED, "It broke.")
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_database_that_is_locked_at_the_start_is_waited_for(tmp_path: Path) -> None:
     async with scene(tmp_path) as node:
         tasks = [await node.begin(Held()) for _ in range(2)]

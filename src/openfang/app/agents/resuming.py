@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -12,12 +14,21 @@ from openfang.agents.origin import read_origin
 from openfang.agents.ports import Rest
 from openfang.agents.spec import Mind
 from openfang.app.agents.holders import OWN_TIME, Holders, reaching
+from openfang.app.schedules.outcomes import Own, kept
 from openfang.core.agents import Ended, Ending, Message, Speaker
 from openfang.core.calls import FOREVER, Call
-from openfang.core.errors import OpenFangError, SourceFailed
+from openfang.core.errors import (
+    AuditUnavailable,
+    CallRefused,
+    GuardTripped,
+    OpenFangError,
+    SourceFailed,
+)
 from openfang.core.results import Result, text_part
+from openfang.core.values import dataclass
 from openfang.policy.context import NO_WISH, bind
 from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.queued import own
 from openfang.storage.sessions import SessionStore
 
 if TYPE_CHECKING:
@@ -34,6 +45,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("openfang.agents")
 _MEETING_SECONDS: Final = 3.0
+_AGAIN_SECONDS: Final = 2.0
+_PAUSES: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
+"""How long a run waits that is refused since there is too much of something just then."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,12 +59,66 @@ class Resuming:
     running: Mapping[str, AgentSource]
     interrupted: dict[str, Interrupted] = field(default_factory=dict[str, "Interrupted"])
 
+    async def taken(self, run: str) -> bool:
+        """Go on with a run that was taken from its queue; whether it has ended."""
+        left = await self._store.still(run)
+        one = None if left is None else await self.sessions.take(left)
+        if one is not None:
+            await self.resume(one)
+        return one is None or await self._store.still(run) is None
+
     async def resume(self, one: Interrupted) -> None:
-        """Go on with a run that nobody waits for."""
-        try:
-            await self.go_on(one)
-        except OpenFangError as error:
-            _log.warning("A run of %s did not go on: %s", one.agent, error.message)
+        """Go on with a run that nobody waits for, until its end is kept or this node hands it on.
+
+        How often one is taken is counted with it: after some times it is ended.
+        """
+        left: Interrupted | None = one
+        while left is not None:
+            await self._tried(left)
+            left = await self._unended(left.run)
+
+    async def _tried(self, one: Interrupted) -> None:
+        """Go on; one that is refused waits for no more, unless it was too much just then."""
+        for pause in (0.0, *_PAUSES):
+            await anyio.sleep(pause)
+            try:
+                await self.go_on(one)
+            except (GuardTripped, AuditUnavailable) as error:
+                _log.warning("A run of %s waits: %s", one.agent, error.message)
+                if _is_for_good(error) or self.parts.hands_on:
+                    break
+            except CallRefused as error:
+                _log.warning("A run of %s did not go on: %s", one.agent, error.message)
+                break
+            except OpenFangError as error:
+                _log.warning("A run of %s broke off: %s", one.agent, error.message)
+                return
+            else:
+                return
+        if not self.parts.hands_on:
+            with suppress(OpenFangError):
+                await self._given_up(one, "it was refused")
+
+    async def _unended(self, run: str) -> Interrupted | None:
+        """Take a run again that is still ours: its end could not be kept."""
+        while not self.parts.hands_on:
+            try:
+                left = await self._store.still(run)
+                if left is None or left.process not in own(self.sessions.process.id):
+                    return None
+                await anyio.sleep(_AGAIN_SECONDS)
+                return await self.sessions.take(left)
+            except OpenFangError as error:
+                _log.warning("What became of a run cannot be seen: %s", error.message)
+            await anyio.sleep(_AGAIN_SECONDS)
+        return None
+
+    async def give_up(self, run: str) -> None:
+        """End a run on which nobody will ever go on."""
+        left = await self._store.still(run)
+        one = None if left is None else await self.sessions.take(left)
+        if one is not None:
+            await self._given_up(one, "nobody takes it")
 
     async def go_on(
         self, one: Interrupted, client: Client | None = None, progress: Listener | None = None
@@ -59,6 +127,18 @@ class Resuming:
 
         So is one whose caller had brought more than a message: it is theirs to bring again.
         """
+        run = Own(
+            edge=read_origin(one.origin).edge,
+            task=one.task,
+            session=one.session,
+            agent=one.agent,
+            owner=one.caller,
+        )
+        return await kept(self.parts, run, partial(self._gone_on, one, client, progress))
+
+    async def _gone_on(
+        self, one: Interrupted, client: Client | None, progress: Listener | None
+    ) -> Result:
         caller = await self._holders.find(one.caller)
         if caller is None or one.agent not in self.running:
             raise await self._given_up(
@@ -84,9 +164,13 @@ class Resuming:
             if self.parts.peers is not None:
                 await self.parts.peers.settled()
 
+    @property
+    def _store(self) -> AgentRunStore:
+        return AgentRunStore(self.parts.database)
+
     async def ended(self, task: str) -> Result | None:
         """Find the answer of a run that ended before its task did; a program's is not kept."""
-        found = await AgentRunStore(self.parts.database).ended_for(task)
+        found = await self._store.ended_for(task)
         if found is None:
             return None
         session, run, ending = found
@@ -102,7 +186,7 @@ class Resuming:
 
     async def is_elsewhere(self, task: str) -> bool:
         """Whether another process that lives works on a task."""
-        at_work = await AgentRunStore(self.parts.database).at_work_on(task)
+        at_work = await self._store.at_work_on(task)
         return bool(at_work - await self.parts.broker.process.roll.gone(at_work))
 
     def is_safe(self, wish: agents.Wish) -> bool:
@@ -127,10 +211,10 @@ class Resuming:
         message = next((turn.text for turn in one.turns if turn.speaker is Speaker.USER), "")
         origin, seconds = read_origin(one.origin), self.parts.config.guard.deadline_secs
         blacklist = self.parts.config.policy.blacklist
-        own = origin.edge in OWN_TIME
+        of_its_own = origin.edge in OWN_TIME
         return Call(
             tool=self.running[one.agent].spec.id,
-            caller=reaching(caller, one.agent) if own else caller,
+            caller=reaching(caller, one.agent) if of_its_own else caller,
             arguments={"message": message, "session": one.session},
             context=(
                 self._holders.context(caller, origin.context)
@@ -145,6 +229,11 @@ class Resuming:
             task=one.task,
             asker=origin.asker,
         )
+
+
+def _is_for_good(error: CallRefused) -> bool:
+    """Whether a guard that has tripped will trip again: it does not say when it would not."""
+    return isinstance(error, GuardTripped) and error.retry_after is None
 
 
 async def _agent_of(database: Reader, session: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -37,6 +37,7 @@ from openfang.core.errors import NotFound
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.news import Listed
+from openfang.core.values import dataclass
 from openfang.policy.context import Wish as Bound
 from openfang.policy.context import bind
 
@@ -110,7 +111,7 @@ class Agents:
         """Go on with what processes that are gone began and did not end, or end it."""
         await self.ready.wait()
         async with self._taking_over:
-            found = await self.sessions.interrupted()
+            found = await self.sessions.interrupted(self.parts.tasks.engine.left)
             for_tasks = {one.task: partial(self.resuming.go_on, one) for one in found if one.task}
             await self._follow()
             await self.parts.tasks.recover(

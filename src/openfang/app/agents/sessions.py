@@ -6,7 +6,6 @@ An administrator and an auditor read everybody's; only an administrator deletes 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,8 +17,10 @@ from openfang.core.errors import Conflict, NotFound, Rejected
 from openfang.core.events import SESSION_DELETED, Record
 from openfang.core.sessions import CURSOR, FORMATS, SessionPage, SessionTurn
 from openfang.core.transcript import heading, section
+from openfang.core.values import dataclass
 from openfang.core.wire import session_body, turn_body
 from openfang.storage.agent_runs import AgentRunStore
+from openfang.storage.queued import left_by
 from openfang.storage.sessions import SessionStore, delete
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Conversations:
     async def _gone(self, session: SessionSummary) -> frozenset[str]:
         """Name the processes that died while they were at it: nobody is hindered by those."""
         runs = await AgentRunStore(self.parts.database).under_way_in(session.id)
-        return await self.parts.broker.process.roll.gone({run.process for run in runs})
+        return await left_by(self.parts.broker.process.roll, {run.process for run in runs})
 
     def _record(self, session: SessionSummary) -> Record:
         payload = {

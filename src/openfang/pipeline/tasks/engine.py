@@ -1,4 +1,4 @@
-"""Who works on a task: the process that began it, or whichever node takes it from a queue."""
+"""Who works on a task or a run: the process that began it, or whichever node takes it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ Written: TypeAlias = Callable[[], Awaitable[Recipe | None]]
 Build: TypeAlias = "Callable[[Task], Awaitable[Work]]"
 
 
+class Left(Protocol):
+    """A run that was interrupted: which, of what agent, for whom."""
+
+    @property
+    def id(self) -> str:
+        """The run, and its workflow."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """Its agent, by the name that its conversations have."""
+        ...
+
+    @property
+    def caller(self) -> str:
+        """Who asked."""
+        ...
+
+
 class TaskEngine(Protocol):
     """Hands tasks to whoever works on them.
 
@@ -30,11 +49,30 @@ class TaskEngine(Protocol):
         """Give what puts a task on a queue, for the unit that keeps it; none if it stays here."""
         ...
 
+    def kept(self) -> None:
+        """Hear that a task which was queued is kept."""
+        ...
+
+    async def left(self, run: Left) -> Sequence[Statement]:
+        """Give what puts a run on a queue whose process is gone; none if it is gone on with here.
+
+        While its process lives a run without a task is on none: somebody waits for it there.
+        """
+        ...
+
 
 class Inline:
-    """Whoever begins a task works on it."""
+    """Whoever begins a task works on it, and so does who finds what another one left."""
 
     async def queued(self, task: Task, recipe: Written) -> Sequence[Statement]:
         """Leave it to this process."""
         del task, recipe
+        return ()
+
+    def kept(self) -> None:
+        """Do nothing: none was."""
+
+    async def left(self, run: Left) -> Sequence[Statement]:
+        """Leave it to this process."""
+        del run
         return ()

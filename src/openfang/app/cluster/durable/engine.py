@@ -1,4 +1,4 @@
-"""Tasks on queues: kept in one unit with their workflow, worked on by whichever node takes them."""
+"""Tasks and runs on queues: put there in one unit with their rows, and taken by any node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,9 +15,10 @@ import anyio
 from anyio import to_thread
 
 from openfang.app.agents.rebuilding import Rebuilding
-from openfang.app.cluster.durable.queues import put, queue_of
+from openfang.app.cluster.durable.queues import put, put_run, queue_of
 from openfang.app.cluster.durable.upkeep import Upkeep
 from openfang.core.errors import HomeError, Rejected
+from openfang.core.values import dataclass
 from openfang.storage.postgres.address import address
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from openfang.app.cluster.durable.standing import Standing
     from openfang.app.parts import Parts
     from openfang.core.tasks import Task
-    from openfang.pipeline.tasks.engine import Recipe, Written
+    from openfang.pipeline.tasks.engine import Left, Recipe, Written
     from openfang.storage.tasks import Statement
 
-    Taken: TypeAlias = tuple[str, Recipe, Future[None]]
+    Taken: TypeAlias = tuple[str, Recipe | None, Future[None]]
 
 _BEGIN_SECONDS: Final = 10.0
 _END_SECONDS: Final = 20.0
@@ -67,10 +68,31 @@ class Durable:
         written = await recipe()
         if written is None:
             return ()
-        queue = queue_of(task.agent, await self._bound(task.agent), self.parts.config.cluster)
+        return (put(await self._queue(task.agent), task, written),)
+
+    def kept(self) -> None:
+        """Look at once: it can be taken."""
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._flows is not None:
+            self._flows.bell.ring()
+
+    async def left(self, run: Left) -> Sequence[Statement]:
+        """Give what puts a run on its queue, where this node has any."""
+        try:
+            return (put_run(await self._queue(run.agent), run),)
+        except Rejected:
+            return ()
+        except Exception:  # noqa: BLE001 - of DBOS, or of the drivers below it
+            _log.exception("The run %s cannot be put on a queue; this node goes on with it", run.id)
+            return ()
+
+    async def _queue(self, agent: str) -> Queue:
+        queue = queue_of(agent, await self._bound(agent), self.parts.config.cluster)
         if queue not in self._known:
             await self._register(queue)
-        return (put(queue, task, written),)
+        return queue
 
     async def _bound(self, agent: str) -> int | None:
         source = (await self._agents()).running.get(agent)
@@ -114,8 +136,12 @@ class Durable:
 
     async def _take_over(self, node: str) -> None:
         """Take over from a dead node; one that takes nothing itself leaves that to the others."""
-        if self._flows is not None:
-            await Upkeep(self.parts, self._flows).take_over(node)
+        if self._flows is None:
+            return
+        try:
+            await Upkeep(self.parts, self._flows, await self._agents()).take_over(node)
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("What %s had taken is taken back with the next look", node)
 
     def _change(self) -> None:
         turn, self._turn = self._turn, anyio.Event()
@@ -157,7 +183,7 @@ class Durable:
                 self._door, taken = anyio.create_memory_object_stream["Taken"](float("inf"))
                 works.start_soon(self._receive, works, taken)
                 await self._open()
-                works.start_soon(Upkeep(self.parts, flows).run)
+                works.start_soon(Upkeep(self.parts, flows, await self._agents()).run)
                 while self.standing.may_take:
                     await self._turn.wait()
                 await self._finish(flows)
@@ -182,10 +208,10 @@ class Durable:
         while self._count and not self.standing.cut:
             await self._turn.wait()
 
-    def _take(self, task_id: str, recipe: Recipe) -> Future[None]:
-        """Begin to work on a task that was taken, from the thread that took it."""
+    def _take(self, name: str, recipe: Recipe | None) -> Future[None]:
+        """Begin to work on what was taken, from the thread that took it."""
         done = Future[None]()
-        self._loop.call_soon_threadsafe(self._taken, (task_id, recipe, done))
+        self._loop.call_soon_threadsafe(self._taken, (name, recipe, done))
         return done
 
     def _taken(self, taken: Taken) -> None:
@@ -199,12 +225,13 @@ class Durable:
             async for one in taken:
                 works.start_soon(self._work, *one)
 
-    async def _work(self, task_id: str, recipe: Recipe, done: Future[None]) -> None:
+    async def _work(self, name: str, recipe: Recipe | None, done: Future[None]) -> None:
         self._count += 1
+        self._ring()  # where one was there may be more
         try:
-            ended = await self._worked(task_id, recipe)
+            ended = await self._worked(name, recipe)
         except Exception as error:  # noqa: BLE001 - one that breaks is one task that fails
-            _log.exception("The work on %s broke", task_id)
+            _log.exception("The work on %s broke", name)
             _tell(done, error)
         else:
             if ended:
@@ -212,16 +239,20 @@ class Durable:
         finally:
             done.cancel()  # who is called off leaves it to others
             self._count -= 1
+            self._ring()  # there is room for another
             if not self._count:
                 self._change()
 
-    async def _worked(self, task_id: str, recipe: Recipe) -> bool:
-        build = partial(Rebuilding(self.parts, await self._agents()).build, recipe)
+    async def _worked(self, name: str, recipe: Recipe | None) -> bool:
+        agents = await self._agents()
         while True:
             try:
-                return await self.parts.tasks.work(task_id, build)
+                if recipe is None:
+                    return await agents.resuming.taken(name)
+                build = partial(Rebuilding(self.parts, agents).build, recipe)
+                return await self.parts.tasks.work(name, build)
             except HomeError as error:  # nothing was done yet
-                _log.warning("The work on %s waits to be begun: %s", task_id, error.message)
+                _log.warning("The work on %s waits to be begun: %s", name, error.message)
             await anyio.sleep(_AGAIN_SECONDS)
 
 

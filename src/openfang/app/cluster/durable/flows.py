@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,6 +16,9 @@ import psycopg
 import sqlalchemy
 from dbos import DBOS
 
+from openfang.app.cluster.durable.bell import Bell
+from openfang.app.cluster.durable.queues import RUN, TASK
+from openfang.core.values import dataclass
 from openfang.storage.postgres.address import CONNECT_SECONDS
 
 if TYPE_CHECKING:
@@ -25,9 +28,8 @@ if TYPE_CHECKING:
     from openfang.app.cluster.durable.queues import Queue
     from openfang.storage.postgres.address import Address
 
-Take: TypeAlias = "Callable[[str, dict[str, Any]], Future[None]]"
+Take: TypeAlias = "Callable[[str, dict[str, Any] | None], Future[None]]"
 APPLICATION: Final = "openfang"
-WORKFLOW: Final = "task"
 VERSION: Final = "1"
 """Of what a workflow is, and not of this program: nodes of any version go on with each other's."""
 _UNUSED: Final = "postgresql://server/database"
@@ -40,12 +42,23 @@ _log = logging.getLogger("openfang.durable")
 _takers: list[Take] = []
 
 
-@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_MOST_TRIES)
+@DBOS.workflow(name=TASK, max_recovery_attempts=_MOST_TRIES)
 async def _task(task_id: str, recipe: dict[str, Any]) -> None:
-    """Wait until the work on a task is done; who is called off leaves it to others."""
+    """Wait until the work on a task is done."""
+    await _done(task_id, recipe)
+
+
+@DBOS.workflow(name=RUN, max_recovery_attempts=_MOST_TRIES)
+async def _run(run: str, recipe: None) -> None:
+    """Wait until a run has ended that somebody here goes on with."""
+    await _done(run, recipe)
+
+
+async def _done(name: str, recipe: dict[str, Any] | None) -> None:
+    """Wait until it is done; who is called off leaves it to others."""
     if not _takers:
         raise asyncio.CancelledError
-    await asyncio.wrap_future(_takers[-1](task_id, recipe))
+    await asyncio.wrap_future(_takers[-1](name, recipe))
 
 
 @dataclass(slots=True)
@@ -55,6 +68,7 @@ class Flows:
     address: Address
     executor: str
     take: Take
+    bell: Bell = field(default_factory=Bell)
     _engine: Any = field(init=False, default=None)
     _dbos: Any = field(init=False, default=None)
 
@@ -83,6 +97,7 @@ class Flows:
                 }
             )
             DBOS.launch()
+            self.bell.hang(self._dbos.background_thread_stop_events)
         except BaseException:
             self.leave()
             raise
@@ -117,6 +132,7 @@ class Flows:
         """Take nothing more; what was taken goes on."""
         for event in self._dbos.background_thread_stop_events:
             event.set()
+        self.bell.ring()
 
     def hand_over(self) -> None:
         """Give everything back; what was taken and is not done is on its queue again."""
@@ -128,6 +144,8 @@ class Flows:
 
     def leave(self) -> None:
         """Give everything back; who finds us gone takes over what was taken and is not done."""
+        if self._dbos is not None:
+            self.rest()
         DBOS.destroy()
         if self._engine is not None:
             self._engine.dispose()

@@ -1,4 +1,4 @@
-"""Which queue a task is on, and how many of each may be worked on at once. No I/O."""
+"""Which queue a task or a run is on, and how many of each may be worked on at once. No I/O."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from openfang.storage.task_bodies import readable
 if TYPE_CHECKING:
     from openfang.config.cluster import Cluster
     from openfang.core.tasks import Task
-    from openfang.pipeline.tasks.engine import Recipe
+    from openfang.pipeline.tasks.engine import Left, Recipe
     from openfang.storage.tasks import Statement
 
-LOOK_SECONDS: Final = 0.1
-"""How often a node looks whether there is something to take."""
+LOOK_SECONDS: Final = 1.0
+"""How often a node at which nothing happens looks whether there is something to take."""
 _SHARED: Final = "openfang"
+TASK: Final = "task"
+RUN: Final = "run"
+"""The two kinds of workflows: the work on a task, and a run whose process is gone."""
 _ENQUEUE: Final = (
-    "SELECT dbos.enqueue_workflow(workflow_name => 'task', application_name => 'openfang', "
-    "queue_name => CAST(? AS TEXT), workflow_id => CAST(? AS TEXT), "
-    "queue_partition_key => CAST(? AS TEXT), "
+    "SELECT dbos.enqueue_workflow(application_name => 'openfang', "
+    "workflow_name => CAST(? AS TEXT), queue_name => CAST(? AS TEXT), "
+    "workflow_id => CAST(? AS TEXT), queue_partition_key => CAST(? AS TEXT), "
     "positional_args => ARRAY[to_json(CAST(? AS TEXT)), CAST(CAST(? AS TEXT) AS JSON)])"
 )
 
@@ -52,7 +55,12 @@ def queue_of(agent: str, bound: int | None, said: Cluster) -> Queue:
 
 def put(queue: Queue, task: Task, recipe: Recipe) -> Statement:
     """Put a task on a queue. Under its id there is one workflow, however often this is done."""
-    return _ENQUEUE, (queue.name, task.id, task.caller, task.id, _written(recipe))
+    return _ENQUEUE, (TASK, queue.name, task.id, task.caller, task.id, _written(recipe))
+
+
+def put_run(queue: Queue, run: Left) -> Statement:
+    """Put a run on a queue, once; what it was about its journal says."""
+    return _ENQUEUE, (RUN, queue.name, run.id, run.caller, run.id, "null")
 
 
 def _written(recipe: Recipe) -> str:

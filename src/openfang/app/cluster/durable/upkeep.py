@@ -1,22 +1,23 @@
-"""What is done beside the works: tasks of nodes that are gone go back, and what has ended goes."""
+"""What is done beside the works: what nodes that are gone had goes back, what has ended goes."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import to_thread
 
-from openfang.core.errors import HomeError
+from openfang.core.errors import OpenFangError
+from openfang.core.values import dataclass
 from openfang.storage.members import DEAD_NS
 from openfang.storage.queued import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from openfang.app.agents.running import Agents
     from openfang.app.cluster.durable.flows import Flows
     from openfang.app.parts import Parts
 
@@ -37,11 +38,14 @@ _UNKNOWN: Final = (
 # saw to that writes that it left.
 _LEFT: Final = f"{_UNKNOWN})"
 _SILENT: Final = f"{_UNKNOWN} AND beat_at > clock_ns() - {DEAD_NS})"
+_OPEN: Final = "('ENQUEUED', 'PENDING', 'DELAYED')"
 _STRANDED: Final = (
-    "SELECT tasks.id FROM tasks LEFT JOIN dbos.workflow_status AS flow "
-    "ON flow.workflow_uuid = tasks.id WHERE tasks.final = 0 AND tasks.process LIKE ? "
-    "AND (flow.status IS NULL OR flow.status NOT IN ('ENQUEUED', 'PENDING', 'DELAYED'))"
+    "SELECT left_over.id FROM {} AS left_over LEFT JOIN dbos.workflow_status AS flow "  # noqa: S608 - constants
+    "ON flow.workflow_uuid = left_over.id WHERE {} AND left_over.process LIKE ? "
+    f"AND (flow.status IS NULL OR flow.status NOT IN {_OPEN})"
 )
+_STRANDED_TASKS: Final = _STRANDED.format("tasks", "final = 0")
+_STRANDED_RUNS: Final = _STRANDED.format("agent_runs", "state = 'running'")
 _OVER: Final = (
     "SELECT workflow_uuid FROM dbos.workflow_status WHERE completed_at < ? "
     "ORDER BY completed_at LIMIT ?"
@@ -54,6 +58,7 @@ class Upkeep:
 
     parts: Parts
     flows: Flows
+    agents: Agents
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -62,7 +67,7 @@ class Upkeep:
                 await self._take_back({name for (name,) in await self._read(_LEFT)})
                 if look % _LOOKS_BETWEEN == 0:
                     await self.tidy()
-            except HomeError as error:
+            except OpenFangError as error:
                 _log.warning("The queues of tasks cannot be looked at: %s", error.message)
             await anyio.sleep(_LOOK_SECONDS)
 
@@ -75,15 +80,17 @@ class Upkeep:
         """Twice is as good as once: what somebody has taken since is not theirs any more."""
         if gone:
             count = await to_thread.run_sync(self.flows.recover, gone)
-            _log.warning("%d tasks of %s are taken over", count, ", ".join(sorted(gone)))
+            _log.warning("%d tasks and runs of %s are taken over", count, ", ".join(sorted(gone)))
 
     async def tidy(self) -> None:
-        """End tasks whose workflow is over without them, and forget workflows that are long over.
+        """End what is there without its workflow, and forget workflows that are long over.
 
-        A task ends before its workflow does: one that has not is one that nobody goes on with.
+        A task or a run ends before its workflow: if it has not, nobody goes on with it.
         """
-        for (task,) in await self._read(_STRANDED, f"{QUEUE}%"):
+        for (task,) in await self._read(_STRANDED_TASKS, f"{QUEUE}%"):
             await self.parts.tasks.give_up(task)
+        for (run,) in await self._read(_STRANDED_RUNS, f"{QUEUE}%"):
+            await self.agents.resuming.give_up(run)
         before = self.parts.clock.time_ns() // 1_000_000 - _KEPT_MS
         while over := [name for (name,) in await self._read(_OVER, before, _AT_ONCE)]:
             await to_thread.run_sync(self.flows.forget, over)
