@@ -177,7 +177,7 @@ async def test_what_was_published_is_started_after_a_restart_once(tmp_path: Path
         (task,) = tasks(days)
         # The row is there again, as if its process had died before it was forgotten.
         sql = (
-            "INSERT INTO timers SELECT ?, 'trigger', 'event', 0, 0, ?, '', ''",
+            "INSERT INTO timers SELECT ?, 'trigger', 'event', 0, 0, ?, '', '', ''",
             (task_message(days, task), BODY),
         )
         await days.app.parts.broker.append([], (sql,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,40 +11,29 @@ from anyio import to_thread
 
 from openfang.agents.origin import Origin, read_origin
 from openfang.app.agents.holders import SCHEDULE
+from openfang.app.schedules.outcomes import MOST_REFUSALS, given_up
 from openfang.app.schedules.starting import Errand, Errands
 from openfang.app.schedules.triggers import Triggered
 from openfang.app.timers import Again
-from openfang.core.agents import Ending
-from openfang.core.errors import (
-    AuditUnavailable,
-    CallRefused,
-    Conflict,
-    GuardTripped,
-    OpenFangError,
-    Rejected,
-)
+from openfang.core.errors import CallRefused, Conflict, Rejected
 from openfang.core.events import SCHEDULE_DUE, Record
 from openfang.core.ids import Kind, tool_id
 from openfang.core.schedules import RunOutcome, ScheduleRun, ScheduleState
 from openfang.core.trace import new_chain
+from openfang.core.values import dataclass
 from openfang.storage import schedules, timers
 from openfang.storage.agent_runs import AgentRunStore
 from openfang.storage.schedules import ScheduleStore
-from openfang.storage.sessions import carry
 
 if TYPE_CHECKING:
     from openfang.agents.when import When
     from openfang.app.agents.running import Agents
     from openfang.app.parts import Parts
-    from openfang.core.calls import Call
-    from openfang.core.results import Result
     from openfang.core.schedules import Schedule
     from openfang.pipeline.tasks.service import Work
     from openfang.storage.tasks import Statement
     from openfang.storage.timers import Timer
 
-MOST_REFUSALS: Final = 5
-"""After so many in a row a schedule is paused."""
 _SECOND: Final = 1_000_000_000
 _LATE: Final = 60 * _SECOND
 _ROOM_AGAIN: Final = 10.0
@@ -173,7 +162,7 @@ class Due:
         )
         after = replace(moment.planned, last=run, runs=moment.schedule.runs + 1)
         try:
-            await self._errands.begin(errand, self.invoke, moment.statements(after))
+            await self._errands.begin(errand, moment.statements(after))
         except Rejected as error:  # there is no room for tasks now
             _log.warning("A run of %s waits: %s", moment.schedule.id, error.message)
             return Again(_ROOM_AGAIN)
@@ -197,38 +186,9 @@ class Due:
         run = ScheduleRun(due=moment.due, at=moment.now, outcome=RunOutcome.REFUSED, reason=why)
         after = replace(planned, last=run, refusals=count)
         if count >= MOST_REFUSALS and after.state is ScheduleState.ACTIVE:
-            after = replace(after, state=ScheduleState.PAUSED, reason=_given_up(why))
+            after = replace(after, state=ScheduleState.PAUSED, reason=given_up(why))
         record = due_record(moment.schedule, moment.due, "refused", why)
         await self.parts.broker.append([record], moment.statements(after))
-
-    async def invoke(self, call: Call) -> Result:
-        """Take the one path, and keep how the run ended beside its task."""
-        try:
-            result = await self.parts.invoke(call)
-        except (GuardTripped, AuditUnavailable) as error:
-            await self._told(schedules.ended_as(call.task, RunOutcome.FAILED, error.message))
-            raise
-        except CallRefused as error:
-            why, task = error.message, call.task
-            await self._told(schedules.refused(task, why, MOST_REFUSALS, _given_up(why)))
-            raise
-        except OpenFangError as error:
-            await self._told(schedules.ended_as(call.task, RunOutcome.FAILED, error.message))
-            raise
-        outcome = RunOutcome.FAILED if result.is_error else RunOutcome.COMPLETED
-        why = result.text if result.is_error or _stopped(result) else ""
-        # Who reads why is judged by the labels of the run, which its conversation keeps.
-        session, now = str(call.arguments["session"]), self.parts.clock.time_ns()
-        labels = carry(session, result.labels, now)
-        await self._told(labels, schedules.ended_as(call.task, outcome, why))
-        return result
-
-    async def _told(self, *statements: Statement) -> None:
-        """Keep how a run ended; if that cannot be, its task still says so."""
-        try:
-            await self.parts.broker.append([], statements)
-        except OpenFangError as error:
-            _log.warning("How a scheduled run ended is not kept: %s", error.message)
 
     @property
     def _errands(self) -> Errands:
@@ -239,7 +199,7 @@ class Due:
         schedule = await ScheduleStore(self.parts.database).of_task(task)
         if schedule is None or schedule.last is None:
             return None
-        return self._errands.work(errand_of(schedule, schedule.last.due), self.invoke)
+        return self._errands.work(errand_of(schedule, schedule.last.due))
 
 
 async def never_begun(parts: Parts, agents: Agents) -> dict[str, Work]:
@@ -289,18 +249,3 @@ def due_record(schedule: Schedule, due: int, outcome: str, why: str) -> Record:
         payload={**payload, "reason": why},
         context={"caller": schedule.owner},
     )
-
-
-def _stopped(result: Result) -> bool:
-    """Whether an agent ended before it was done: a budget, or another bound, was used up."""
-    match result.structured:
-        case {"ending": Ending.ANSWERED.value}:
-            return False
-        case {"ending": _}:
-            return True
-        case _:
-            return False
-
-
-def _given_up(why: str) -> str:
-    return f"refused {MOST_REFUSALS} times in a row: {why}"

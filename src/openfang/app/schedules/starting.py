@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from openfang.app.agents.holders import Holders, reaching
 from openfang.app.agents.recipes import own_time
+from openfang.app.schedules.outcomes import Own, kept
 from openfang.core.calls import FOREVER, Call
 from openfang.core.ids import Kind, tool_id
 from openfang.core.labels import Labels
-from openfang.core.results import Result, text_part
+from openfang.core.results import text_part
 from openfang.core.sessions import SessionSummary
 from openfang.core.tasks import Role, Sent, TaskMessage
+from openfang.core.values import dataclass
 from openfang.storage.sessions import begin
 
 if TYPE_CHECKING:
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from openfang.app.parts import Parts
     from openfang.core.clients import Client
     from openfang.core.progress import Listener
+    from openfang.core.results import Result
     from openfang.core.tasks import Task
     from openfang.pipeline.tasks.service import Work
     from openfang.storage.tasks import Statement
-
-Invoke: TypeAlias = Callable[[Call], Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,17 @@ class Errand:
         """The conversation that is made for it alone."""
         return f"session_{_digest(f'of {self.task_id}')}"
 
+    @property
+    def own(self) -> Own:
+        """What is kept of how it ends."""
+        return Own(
+            edge=self.edge,
+            task=self.task_id,
+            session=self.session_id,
+            agent=self.agent,
+            owner=self.owner,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Errands:
@@ -88,9 +99,7 @@ class Errands:
             asker="" if errand.root == errand.owner else errand.root,
         )
 
-    async def begin(
-        self, errand: Errand, invoke: Invoke, statements: Sequence[Statement] = ()
-    ) -> Task:
+    async def begin(self, errand: Errand, statements: Sequence[Statement] = ()) -> Task:
         """Keep the run as a task, in one unit with the statements, and begin the work on it."""
         said = TaskMessage(id=errand.message_id, role=Role.USER, parts=(text_part(errand.text),))
         return await self.parts.tasks.begin(
@@ -98,20 +107,22 @@ class Errands:
             caller=errand.owner,
             context=errand.session_id,
             session=errand.session_id,
-            work=self.work(errand, invoke),
+            work=self.work(errand),
             recipe=own_time,
             statements=(begin(self._session(errand)), *statements),
             task_id=errand.task_id,
         )
 
-    def work(self, errand: Errand, invoke: Invoke) -> Work:
+    def work(self, errand: Errand) -> Work:
         """Give the work on the task that an errand is."""
-        return partial(self._work, errand, invoke)
+        return partial(self._work, errand)
 
-    async def _work(
-        self, errand: Errand, invoke: Invoke, client: Client, progress: Listener
-    ) -> Result:
-        return await invoke(replace(await self.call(errand), client=client, progress=progress))
+    async def _work(self, errand: Errand, client: Client, progress: Listener) -> Result:
+        return await kept(self.parts, errand.own, partial(self._made, errand, client, progress))
+
+    async def _made(self, errand: Errand, client: Client, progress: Listener) -> Result:
+        call = await self.call(errand)
+        return await self.parts.invoke(replace(call, client=client, progress=progress))
 
     def _session(self, errand: Errand) -> SessionSummary:
         source, now = self.agents.running.get(errand.agent), self.parts.clock.time_ns()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from anyio import Lock
 
 from openfang.agents.origin import read_origin, write_origin
 from openfang.app.agents.holders import TRIGGER, Holders
+from openfang.app.schedules.outcomes import KEPT, refusal
 from openfang.app.schedules.starting import Errand, Errands
 from openfang.app.timers import Again
-from openfang.core.errors import CallRefused, NotFound, OpenFangError, Rejected
-from openfang.core.events import EVENT_PUBLISHED, TRIGGER_REFUSED, Record
+from openfang.core.errors import CallRefused, NotFound, Rejected
+from openfang.core.events import EVENT_PUBLISHED, Record
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.triggers import LARGEST_PAYLOAD, Trigger
+from openfang.core.values import dataclass
 from openfang.policy.globs import matches
-from openfang.storage import timers
+from openfang.storage import timers, triggers
 from openfang.storage.timers import NEVER, Timer
 from openfang.storage.units import TIMERS
 
@@ -28,16 +31,12 @@ if TYPE_CHECKING:
 
     from openfang.app.agents.running import Agents
     from openfang.app.parts import Parts
-    from openfang.core.calls import Admitted, Call
-    from openfang.core.results import Result
+    from openfang.core.calls import Admitted
     from openfang.pipeline.tasks.service import Work
     from openfang.storage.tasks import Statement
 
-KEPT: Final = "errand"
-"""The kind of the rows that say what a run is, until it has begun; nobody is woken by them."""
 _ROOM_AGAIN: Final = 10.0
 _NOBODY: Final = "who publishes could not be found again when it starts"
-_HOUR: Final = 3_600.0
 _log = logging.getLogger("openfang.schedules")
 
 
@@ -46,7 +45,7 @@ class Events:
     """Where events go that are published: to the log, and to the triggers that wait for them."""
 
     parts: Parts
-    _started: dict[str, deque[float]] = field(default_factory=dict[str, "deque[float]"])
+    _starting: Lock = field(default_factory=Lock)
 
     async def publish(self, admitted: Admitted) -> Mapping[str, Any]:
         """Put an event on record, together with the runs that it starts."""
@@ -54,44 +53,34 @@ class Events:
         event, kind = new_id("event"), str(call.arguments["event_type"])
         payload = call.arguments.get("payload", {})
         text = _written(payload)
-        starts, held = list[Trigger](), list[dict[str, str]]()
+        waiting = [*waiting_for(self.parts, agents, kind)]
         found_again = await Holders(self.parts, agents.running).can_find(call.caller, call.root)
-        for trigger in waiting_for(self.parts, agents, kind):
-            why = self._held(trigger) if found_again else _NOBODY
-            if why:
-                held.append({"trigger": trigger.name, "reason": why})
-            else:
-                starts.append(trigger)
-        told = {"id": event, "event_type": kind, "triggered": [one.name for one in starts]}
-        record = Record(
-            event=EVENT_PUBLISHED,
-            call_id=call.id,
-            payload={
-                "id": event,
-                "event": kind,
-                "payload": payload,
-                "labels": admitted.labels.names,
-                "triggered": told["triggered"],
-                "held": held,
-            },
-            context={"caller": call.caller.id, "trace_id": call.chain.trace_id},
-        )
-        now = self.parts.clock.time_ns()
-        planned = [_timer(event, one, one.told(kind, text), admitted, now) for one in starts]
-        soon = (TIMERS,) if planned else ()
-        await self.parts.broker.append([record], tuple(map(timers.add, planned)), soon)
+        async with self._starting if waiting else nullcontext():  # each counts those before it
+            now = self.parts.clock.time_ns()
+            whys = [await self._held(one, now) if found_again else _NOBODY for one in waiting]
+            seen = [*zip(waiting, whys, strict=True)]
+            starts = [one for one, why in seen if not why]
+            told = {
+                "triggered": [one.name for one in starts],
+                "held": [{"trigger": one.name, "reason": why} for one, why in seen if why],
+            }
+            published = {"id": event, "event": kind, "payload": payload}
+            planned = [_timer(event, one, one.told(kind, text), admitted, now) for one in starts]
+            counted = (line for one in starts for line in triggers.start(one.name, now))
+            await self.parts.broker.append(
+                [_published(admitted, {**published, **told})],
+                (*map(timers.add, planned), *counted),
+                (TIMERS,) if planned else (),
+            )
         self.parts.timers.wake()
-        return {**told, "held": held}
+        return {"id": event, "event_type": kind, **told}
 
-    def _held(self, trigger: Trigger) -> str:
+    async def _held(self, trigger: Trigger, now: int) -> str:
         """Say why a trigger does not start now: it was started too often in the last hour."""
-        now, started = self.parts.clock.monotonic(), self._started.setdefault(trigger.name, deque())
-        while started and started[0] <= now - _HOUR:
-            started.popleft()
-        if len(started) >= trigger.per_hour:
-            return f"it was started {len(started)} times in an hour (max_per_hour)"
-        started.append(now)
-        return ""
+        count = await triggers.started(self.parts.database, trigger.name, now)
+        if count < trigger.per_hour:
+            return ""
+        return f"it was started {count} times in an hour (max_per_hour)"
 
     async def _agents(self) -> Agents:
         if self.parts.agents is None:
@@ -111,7 +100,7 @@ class Triggered:
         errand = _errand(timer.id, timer.body)
         try:
             await self._errands.call(errand)
-            await self._errands.begin(errand, self.invoke, (_kept(errand, timer.body, timer.id),))
+            await self._errands.begin(errand, (_kept(errand, timer.body, timer.id),))
         except CallRefused as refusal:
             await self._refused(errand, refusal.message)
         except Rejected as error:  # there is no room for tasks now
@@ -119,20 +108,8 @@ class Triggered:
             return Again(_ROOM_AGAIN)
         return None
 
-    async def invoke(self, call: Call) -> Result:
-        """Take the one path; a refusal is on record as that of a trigger, too."""
-        try:
-            result = await self.parts.invoke(call)
-        except OpenFangError as error:
-            record = _refusal(call.tool, call.caller.id, call.task, error.message)
-            records = [record] if isinstance(error, CallRefused) else []
-            await self.parts.broker.append(records, (_forgotten(call.task),))
-            raise
-        await self.parts.broker.append([], (_forgotten(call.task),))
-        return result
-
     async def _refused(self, errand: Errand, why: str) -> None:
-        record = _refusal(f"agent:{errand.agent}", errand.owner, errand.task_id, why)
+        record = refusal(errand.agent, errand.owner, errand.task_id, why)
         await self.parts.broker.append([record])
 
     @property
@@ -147,7 +124,7 @@ class Triggered:
         return {task: self._work(body) for task, body in kept.items()}
 
     def _work(self, body: Mapping[str, Any]) -> Work:
-        return self._errands.work(_errand(body["id"], body), self.invoke)
+        return self._errands.work(_errand(body["id"], body))
 
 
 def waiting_for(parts: Parts, agents: Agents, kind: str) -> Iterator[Trigger]:
@@ -173,6 +150,16 @@ def over() -> Statement:
         "(SELECT 1 FROM tasks WHERE tasks.id = timers.subject AND tasks.final = 0)"
     )
     return sql, (KEPT,)
+
+
+def _published(admitted: Admitted, told: Mapping[str, Any]) -> Record:
+    call = admitted.call
+    return Record(
+        event=EVENT_PUBLISHED,
+        call_id=call.id,
+        payload={**told, "labels": admitted.labels.names},
+        context={"caller": call.caller.id, "trace_id": call.chain.trace_id},
+    )
 
 
 def _written(payload: object) -> str:
@@ -231,18 +218,4 @@ def _kept(errand: Errand, body: Mapping[str, Any], name: str) -> Statement:
             due=NEVER,
             body=kept,
         )
-    )
-
-
-def _forgotten(task: str) -> Statement:
-    return "DELETE FROM timers WHERE id = ?", (f"{KEPT}/{task}",)
-
-
-def _refusal(tool: str, caller: str, task: str, why: str) -> Record:
-    return Record(
-        event=TRIGGER_REFUSED,
-        level="warning",
-        task_id=task,
-        payload={"agent": tool.removeprefix("agent:"), "task": task, "reason": why},
-        context={"caller": caller},
     )
