@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +88,6 @@ def forget(known: Member) -> Statement:
     return sql, (known.process, DEAD_NS, known.node)
 
 
-def forgotten(node: str) -> Statement:
-    """Take its row away, behind what `forget` has made sure of."""
-    return "DELETE FROM members WHERE node = ?", (node,)
+def forgotten(node: str) -> tuple[Statement, ...]:
+    """Take its row away, and what its files asked for, behind what `forget` has made sure of."""
+    return tuple((f"DELETE FROM {one} WHERE node = ?", (node,)) for one in ("members", "asked"))  # noqa: S608 - constants

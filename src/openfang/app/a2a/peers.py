@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import ChainMap
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -11,10 +12,12 @@ import anyio
 from openfang.app.a2a.peer import Pace, Peer, PeerState
 from openfang.app.families import around_peers
 from openfang.app.servers.translate import rules_of
-from openfang.core.errors import NotFound
+from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind
 from openfang.core.tools import Trust
+from openfang.core.values import dataclass
 from openfang.sources.a2a.source import A2aSource
+from openfang.storage.asked import PEERS, AskedFor
 from openfang.storage.peers import KeptPeer, PeerStore, forget
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from openfang.sources.a2a.wire import Asks
 
 _SETTLE_SECONDS: Final = 20.0
+_log = logging.getLogger("openfang.a2a")
 
 
 @dataclass(slots=True)
@@ -50,6 +54,7 @@ class Peers:
         """Keep them until the node ends, once anybody wants one and there is one."""
         await self._wanted.wait()
         self._look(self.parts.config)
+        await self._say(self.parts.config)
         await self._has_any.wait()
         from openfang.host.http import HttpClient  # noqa: PLC0415 - aiohttp takes 0.4 s
 
@@ -60,6 +65,17 @@ class Peers:
             await self._forget_others(self.parts.config)
             self._begun.set()
             await anyio.sleep_forever()
+
+    async def _say(self, config: Config) -> None:
+        """Say to other nodes which peers are asked for here; if that cannot be, with the next."""
+        try:
+            await self._asked.say(PEERS, configured(config))
+        except OpenFangError as error:
+            _log.warning("Other nodes are not told which peers there are: %s", error.message)
+
+    @property
+    def _asked(self) -> AskedFor:
+        return AskedFor(self.parts.database, self.parts.writer)
 
     def want(self) -> None:
         """Begin to look for them, in the background."""
@@ -87,6 +103,7 @@ class Peers:
         self._look(config)
         if self._group is None:
             return
+        self._group.start_soon(self._say, config)
         wanted, rules = configured(config), rules_of(config)
         for name in [name for name in self.running if name not in wanted]:
             self._end(name)
@@ -159,7 +176,7 @@ class Peers:
         return ChainMap(dict(self.environ), {name: store.get(name) for name in store.names()})
 
     async def _forget_others(self, config: Config) -> None:
-        names = [name for name in self._kept if name not in configured(config)]
+        names = self._kept.keys() - configured(config).keys() - await self._asked.elsewhere(PEERS)
         if names:
             gone = tuple(one for name in names for one in forget(name))
             await self.parts.broker.append((), gone)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from openfang.app.auth.identify import require
@@ -10,6 +9,7 @@ from openfang.app.calling import Calling
 from openfang.core.calls import Role
 from openfang.core.errors import Conflict, NotFound
 from openfang.core.events import NODE_CHANGED, Record
+from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.storage.members import drain, forget, forgotten, members
 
@@ -58,7 +58,7 @@ class Gathering(Calling):
 
 def _statements(known: Member, act: str) -> tuple[Statement, ...]:
     if act == "remove":
-        return forget(known), forgotten(known.node)
+        return forget(known), *forgotten(known.node)
     if known.left:
         raise Conflict(f"The node {known.node} does not run.", way_out=_WAY_OUT)
     return (drain(known.node, on=act == "drain"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -11,16 +11,18 @@ from anyio import to_thread
 
 from openfang.agents.spec import ONLY_ASKED, Acts
 from openfang.app.schedules.book import added, changed, first_due
-from openfang.app.schedules.due import MOST_REFUSALS
+from openfang.app.schedules.outcomes import MOST_REFUSALS
 from openfang.core.errors import OpenFangError
 from openfang.core.schedules import Schedule, ScheduleState
 from openfang.core.triggers import conditions
+from openfang.core.values import dataclass
 from openfang.storage import schedules
+from openfang.storage.asked import SCHEDULES, AskedFor
 from openfang.storage.schedules import ScheduleStore
 from openfang.storage.units import TIMERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from openfang.agents.spec import AgentSpec
     from openfang.app.parts import Parts
@@ -38,14 +40,24 @@ class Manifested:
     parts: Parts
 
     async def follow(self, specs: Iterable[AgentSpec]) -> None:
-        """Make what is new, forget what is gone, and begin anew what is another."""
+        """Make what is new, forget what no node asks for, and begin anew what is another."""
         wanted = {one.id: one for spec in specs if (one := self._wanted(spec)) is not None}
         known = {one.id: one for one in await ScheduleStore(self.parts.database).of_manifests()}
-        for name in wanted.keys() | known.keys():
+        for name in wanted.keys() | known.keys() - await self._elsewhere(wanted, known):
             try:
                 await self._one(known.get(name), wanted.get(name))
             except OpenFangError as error:
                 _log.error("The schedule of a manifest is not kept: %s", error.message)
+
+    async def _elsewhere(self, wanted: Collection[str], known: Collection[str]) -> frozenset[str]:
+        """Name what other nodes ask for; as long as that cannot be known, it may be anything."""
+        asked = AskedFor(self.parts.database, self.parts.writer)
+        try:
+            await asked.say(SCHEDULES, wanted)
+            return await asked.elsewhere(SCHEDULES)
+        except OpenFangError as error:
+            _log.warning("What other nodes ask for is not known: %s", error.message)
+            return frozenset(known)
 
     async def _one(self, before: Schedule | None, after: Schedule | None) -> None:
         if before is not None and after is not None and _same(before, after):
