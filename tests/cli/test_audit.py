@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from openfang.audit.chain import digest
+
 if TYPE_CHECKING:
-    from tests.cli.conftest import Cli
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Cli, Ran
 
 pytestmark = pytest.mark.requirement("C13.5")
 
+INSERTED = """
+UPDATE audit SET seq = -seq - 1 WHERE seq > 4;
+UPDATE audit SET seq = -seq WHERE seq < 0;
+INSERT INTO audit SELECT node, 5, at, event, level, call_id, task_id, payload, context, hash
+FROM audit WHERE seq = 4
+"""
+SWAPPED = """
+UPDATE audit SET seq = -4 WHERE seq = 4;
+UPDATE audit SET seq = 4 WHERE seq = 5;
+UPDATE audit SET seq = 5 WHERE seq = -4
+"""
 SEED = Path(__file__).parents[1] / "data/seeds/003-15-queries.sql"
 
 
@@ -29,6 +46,14 @@ def used(openfang: Cli) -> Cli:
     )
     openfang.call("file_write", "--mode", "planning", path="a", content="b")
     return openfang
+
+
+@pytest.fixture(scope="module")
+def once_used(make_home: Callable[[], Cli]) -> Cli:
+    """A home whose log tests change, each a copy of it."""
+    cli = make_home()
+    cli.batch([{"tool": "system_time"}] * 3)
+    return cli
 
 
 @pytest.mark.requirement("C13.2")
@@ -48,15 +73,43 @@ def test_an_untouched_log_is_intact(used: Cli) -> None:
         ("UPDATE audit SET at = at + 1 WHERE seq = 4", "altered"),
         ("DELETE FROM audit WHERE seq = 4", "missing"),
         ("DELETE FROM audit WHERE seq > 4", "cut"),
+        (INSERTED, "altered"),
+        (SWAPPED, "altered"),
     ],
+    ids=["edit", "time", "delete", "tail", "insert", "swap"],
 )
-def test_a_log_that_was_changed_is_found_out(fresh: Cli, tamper: str, kind: str) -> None:
-    fresh.batch([{"tool": "system_time"}] * 3)
-    with closing(sqlite3.connect(fresh.home / "openfang.db", isolation_level=None)) as database:
-        database.execute(tamper)
-    ran = fresh("audit", "verify", "--json")
+def test_a_log_that_was_changed_is_found_out(
+    once_used: Cli, tmp_path: Path, tamper: str, kind: str
+) -> None:
+    ran = tampered(once_used, tmp_path, lambda database: database.executescript(tamper))
     assert (ran.code, ran.json["intact"]) == (1, False)
     assert kind in {finding["kind"] for finding in ran.json["findings"]}
+
+
+@pytest.mark.requirement("C13.2")
+def test_a_log_that_was_written_anew_as_a_whole_is_found_out(
+    once_used: Cli, tmp_path: Path
+) -> None:
+    def rewrite(database: sqlite3.Connection) -> None:
+        before = bytes(32)
+        for row in database.execute("SELECT * FROM audit ORDER BY seq").fetchall():
+            node, seq, at, *line, _, context, _ = row
+            before = digest(node, seq, at, (*line, "{}", context), before)
+            database.execute(
+                "UPDATE audit SET payload = '{}', hash = ? WHERE seq = ?", (before, seq)
+            )
+        database.execute("DELETE FROM checkpoints")
+
+    ran = tampered(once_used, tmp_path, rewrite)
+    assert (ran.code, {one["kind"] for one in ran.json["findings"]}) == (1, {"rewritten"})
+
+
+def tampered(used: Cli, folder: Path, tamper: Callable[[sqlite3.Connection], object]) -> Ran:
+    """Change the log of a copy of a home, and have it verified."""
+    home = shutil.copytree(used.home, folder / "home")
+    with closing(sqlite3.connect(home / "openfang.db", isolation_level=None)) as database:
+        tamper(database)
+    return replace(used, home=home)("audit", "verify", "--json")
 
 
 @pytest.mark.requirement("C13.3")

@@ -85,7 +85,9 @@ def test_a_person_is_asked_before_each_is_mended(fresh: Cli) -> None:
 def test_an_older_schema_is_mended_with_a_copy_kept(fresh: Cli) -> None:
     with closing(sqlite3.connect(fresh.home / "openfang.db")) as database:
         (last,) = database.execute("SELECT MAX(number) FROM migrations").fetchone()
-        database.execute("DROP TABLE installs")
+        database.execute("DROP TABLE asked")
+        database.execute("DROP TABLE trigger_starts")
+        database.execute("ALTER TABLE timers DROP COLUMN taken_by")
         database.execute("DELETE FROM migrations WHERE number = ?", (last,))
         database.commit()
     assert wrong(fresh("doctor", "--json")) == {"schema"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
@@ -109,3 +110,58 @@ def test_a_server_that_is_gone_is_one_sentence_at_a_start(moved: Cli) -> None:
         assert "geheim" not in said
         assert (command, refused.code in {ERROR, 0}) == (command, True)
     assert "No Postgres server answers" in moved("tools", "list").err
+
+
+def doctor(cli: Cli) -> tuple[int, dict[str, str]]:
+    """What it says of each thing that is looked at, and how it ends."""
+    ran = cli("doctor", "--json")
+    return ran.code, {one["check"]: f"{one['health']}: {one['text']}" for one in ran.json}
+
+
+def test_the_doctor_says_what_it_found_of_a_server(moved: Cli, empty_postgres: str) -> None:
+    code, found = doctor(moved)
+    assert (code, found["members"]) == (0, "ok: no node has served this database yet")
+    assert re.search(r"ok: postgresql://.* answers within [0-9.]+ ms \(Postgre", found["database"])
+    assert re.search(r"ok: 0.[0-9] s (ahead of|behind) that of the database", found["clock"])
+    assert found["engine"].startswith("ok: dbos")
+    for name, ago in (("early", 0), ("late", 60)):
+        asyncio.run(run(empty_postgres, member(name, ago)))
+    ahead = (
+        "CREATE OR REPLACE FUNCTION clock_ns() RETURNS BIGINT LANGUAGE sql AS 'SELECT 1::bigint'"
+    )
+    assert doctor(moved)[1]["members"] == "warn: alive: early; dead: late"
+    newer = "UPDATE migrations SET number = number + 1000, oldest = {}"
+    last = "WHERE number = (SELECT MAX(number) FROM migrations)"
+    asyncio.run(run(empty_postgres, f"{newer.format(15)} {last}", ahead))
+    code, found = doctor(moved)
+    assert found["schema"].startswith("ok: 10")
+    assert (code, found["clock"].partition(":")[0]) == (1, "fail")
+    asyncio.run(run(empty_postgres, f"{newer.format(2000)} {last}"))
+    assert "written by a newer version" in doctor(moved)[1]["schema"]
+
+
+def member(name: str, ago: int) -> str:
+    """A node that beat so many seconds ago."""
+    beat = f"clock_ns() - {ago} * 1000000000::bigint"
+    return (
+        "INSERT INTO members (node, process, version, schema, address, started_at, beat_at) "  # noqa: S608 - our own
+        f"VALUES ('{name}', '{name}', '1', 1, '', 0, {beat})"
+    )
+
+
+def test_the_doctor_says_once_that_a_server_is_down(moved: Cli) -> None:
+    config = moved.home / "config.toml"
+    text = config.read_text()
+    config.write_text(text.replace("postgresql://postgres:@", "postgresql://p:geheim@127.0.0.1:1"))
+    ran = moved("doctor", "--json")
+    failed = [one for one in ran.json if one["health"] == "fail"]
+    assert (ran.code, [one["check"] for one in failed]) == (ERROR, ["database"])
+    assert "No Postgres server answers" in failed[0]["text"]
+
+
+@pytest.mark.parametrize("password", ["ge heim", "ge@heim ", "ge/heim "])
+def test_a_password_in_an_address_that_is_none_is_not_shown(fresh: Cli, password: str) -> None:
+    fresh.configure(f'[storage]\nurl = "postgresql://p:{password}@db.example:5432/x"')
+    refused = fresh("start")
+    assert (refused.code, "db.example" in refused.err) == (ERROR, True)
+    assert "heim" not in refused.err + refused.out

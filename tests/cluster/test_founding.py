@@ -59,6 +59,22 @@ def test_nobody_joins_without_the_master_key(bare: Callable[[str], Cli]) -> None
     assert not (second.home / "master.key").exists()
 
 
+def test_nobody_joins_with_another_master_key(bare: Callable[[str], Cli]) -> None:
+    first, second = bare("first"), bare("second")
+    assert first("init").code == 0
+    shutil.copy2(first.home / "key", second.home / "key")
+    (second.home / "master.key").write_bytes(bytes(range(32)))
+    (second.home / "master.key").chmod(0o600)
+    for command in ("init", "start"):
+        refused = second(command)
+        assert (refused.code, "another master key" in refused.err) == (ERROR, True), refused.err
+    found = {check["check"]: check for check in second("doctor", "--json").json}
+    assert "another master key" in found["master key"]["text"]
+    assert (second.home / "key").read_text() == (first.home / "key").read_text()
+    assert len(first("keys", "list", "--json").json) == 1
+    assert first("audit", "verify", "--json").json["intact"]
+
+
 def test_a_home_in_a_file_is_not_left_behind_by_naming_a_server(
     make_home: Callable[[], Cli], empty_postgres: str
 ) -> None:

@@ -1,7 +1,6 @@
 """What one node allows, counts, keeps and writes down."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -32,6 +31,7 @@ from openfang.config.fields import (
     meaning,
     resolved,
 )
+from openfang.core.values import dataclass
 
 _PLUGIN = re.compile(r"\Apython:(?P<path>[^:\0]+\.py):(?P<name>[A-Za-z_][A-Za-z0-9_]*)\Z")
 
@@ -328,7 +328,9 @@ class Storage(Section):
     url: str = Field(
         default="sqlite:openfang.db",
         pattern=r"^(sqlite:\S+|postgres(ql)?://\S+)$",
-        json_schema_extra=meaning("sqlite:FILE or postgresql://..."),
+        json_schema_extra=meaning(
+            "sqlite:FILE or postgresql://USER:PASSWORD@HOST/DATABASE without blanks"
+        ),
         description="`sqlite:FILE`, from the home, or a `postgresql://` address.",
     )
 

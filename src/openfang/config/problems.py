@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from openfang.config.show import without_credentials
+from openfang.config.show import HIDDEN, without_credentials
+from openfang.core.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHOWN_CHARACTERS = 60
 _MISSING = object()
 _UNTAGGED = frozenset({"union_tag_invalid", "union_tag_not_found"})
+_BEFORE_HOST = re.compile(r"(?<=[A-Za-z0-9])(://).*@", re.DOTALL)
 _BARE = re.compile(r"\A[A-Za-z0-9_-]+\Z")
 _BOUNDS = {
     "greater_than": " greater than {gt:g}",
@@ -100,10 +101,15 @@ def shown(value: object, *, secret: bool = False) -> str:
         case list() | tuple():
             return "a list"
         case bool() | None | str():
-            text = without_credentials(value) if isinstance(value, str) else value
+            text = _hidden(value) if isinstance(value, str) else value
             return _short(json.dumps(text, ensure_ascii=False))
         case _:
             return _short(str(value))
+
+
+def _hidden(text: str) -> str:
+    """Hide credentials. What is wrong is often the password: all before the last @ may be of it."""
+    return without_credentials(_BEFORE_HOST.sub(rf"\1{HIDDEN}@", text))
 
 
 def _walk(

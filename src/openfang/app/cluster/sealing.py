@@ -11,7 +11,7 @@ from openfang.storage.units import Unit
 
 if TYPE_CHECKING:
     from openfang.host.secrets import MasterKey
-    from openfang.storage.ports import Storage, Writes
+    from openfang.storage.ports import Reader, Storage, Writes
 
 _NAME: Final = "master_key"
 _KEEP: Final = "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -24,12 +24,15 @@ def fingerprint(master: MasterKey) -> str:
 
 async def check_key(database: Storage, writer: Writes, master: MasterKey) -> None:
     """Refuse a node with another key; the first one's holds from then on."""
-    ours = fingerprint(master)
-    kept = await Settings(database).get(_NAME)
-    if kept is None:
-        await writer.write(Unit(statements=((_KEEP, (_NAME, ours)),)))
-        kept = await Settings(database).get(_NAME)
-    if kept != ours:
+    if await Settings(database).get(_NAME) is None:
+        await writer.write(Unit(statements=((_KEEP, (_NAME, fingerprint(master))),)))
+    await same_key(database, master)
+
+
+async def same_key(database: Reader, master: MasterKey) -> None:
+    """Refuse a key that is not that of the nodes, if one of them has begun."""
+    ours, kept = fingerprint(master), await Settings(database).get(_NAME)
+    if kept not in {None, ours}:
         raise HomeError(
             f"The database belongs to nodes with another master key ({str(kept)[:16]}; this home's "
             f"is {ours[:16]}).",

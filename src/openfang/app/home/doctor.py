@@ -12,6 +12,7 @@ from openfang.app.home.checks import Check, Health, fail, ok, warn
 from openfang.app.home.installs import installs
 from openfang.app.home.naming import known_as
 from openfang.app.home.new import init_home
+from openfang.app.home.on_server import of_server
 from openfang.app.home.paths import Home
 from openfang.app.home.resting import at_rest
 from openfang.app.home.surroundings import of_daemon, of_machine
@@ -134,14 +135,8 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         database = at_rest(home, config)
     except OpenFangError as error:
         return [fail("database", error.message, error.way_out)]
-    of_file: tuple[Callable[[], Check], ...] = ()
-    if file:
-        writing = partial(_writing, file)
-        of_file = (lambda: _intact(database), writing, lambda: _wal(waiting))
     looks: tuple[Callable[[], Check], ...] = (
-        *(of_file or (lambda: _answers(database),)),
-        lambda: _schema(database),
-        lambda: _clock(database, now),
+        *(_of_file(database, file, waiting, now) if file else of_server(database, home, config)),
         lambda: _leftovers(database, home),
         lambda: held(database),
         lambda: peers(database, config),
@@ -149,7 +144,10 @@ def _of_database(home: Home, config: Config, now: int) -> list[Check]:
         *((lambda: _anchored(database, home, config, now),) if config.audit.anchor else ()),
     )
     try:
-        return [_tried(look) for look in looks]
+        first = _tried(looks[0])
+        if file is None and first.health is Health.FAIL:  # nor would it answer what else is asked
+            return [first]
+        return [first, *map(_tried, looks[1:])]
     finally:
         database.close()
 
@@ -161,9 +159,16 @@ def _tried(look: Callable[[], Check]) -> Check:
         return fail("database", error.message, error.way_out)
 
 
-def _answers(database: Database) -> Check:
-    database.read_now("SELECT 1")
-    return ok("database", f"{database.path} answers")
+def _of_file(
+    database: Database, file: Path, waiting: int, now: int
+) -> tuple[Callable[[], Check], ...]:
+    return (
+        lambda: _intact(database),
+        lambda: _writing(file),
+        lambda: _wal(waiting),
+        lambda: _schema(database),
+        lambda: _clock(database, now),
+    )
 
 
 def _intact(database: Database) -> Check:

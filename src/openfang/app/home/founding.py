@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openfang.app.cluster.sealing import check_key
 from openfang.app.home.first_key import DEFAULT_PROJECT, first_key, is_in_force, keep
 from openfang.app.home.naming import keep_name, kept_name, new_name
 from openfang.audit.chain import digest
@@ -86,6 +87,7 @@ async def _joined(home: Home, config: Config, storage: PostgresStorage, *, begin
     writer = PostgresWriter(address=storage.address, node=node, digest=digest)
     await writer.open()
     try:
+        await check_key(storage, writer, master)
         if begins:
             begun = (put_setting("node", node), insert_project(DEFAULT_PROJECT))
             await writer.write(Unit(statements=begun))
