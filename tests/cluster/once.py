@@ -20,6 +20,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "add": {"annotations": {"destructiveHint": False}},
     "ask": {},
     "wait": {},
+    "hold": {"annotations": {"readOnlyHint": False, "idempotentHint": False}},
     "linger": {"annotations": {"readOnlyHint": True, "idempotentHint": True}},
     "grow": {},
 }
@@ -62,7 +63,7 @@ def called(name: str, arguments: dict[str, Any], token: object, number: object) 
     if name == "grow":
         _grown.append("grown")
         say({"method": "notifications/tools/list_changed"})
-    if name in {"wait", "linger"}:
+    if name in {"wait", "hold", "linger"}:
         say({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         say({"method": "notifications/message", "params": {"level": "warning", "data": "at it"}})
         until = time.monotonic() + 30

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.cluster.conftest import MakeCluster
     from tests.cluster.house import Cluster, Node
 
 pytestmark = pytest.mark.requirement("C13.3")
 SERVER = Path(__file__).with_name("once.py")
+WAITING = ("linger", "hold")
+"""One that may be made again, and one that may not."""
 CONFIG = """
 [[mcp_servers]]
 name = "once"
@@ -117,6 +121,12 @@ class Client:
         self._http.post("/mcp", json=_message("notifications/initialized", {}))
         self._http.post("/mcp", json=_message("logging/setLevel", {"level": "info"}, 2))
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What its session is known by."""
+        named = ("Accept", "Mcp-Session-Id", "MCP-Protocol-Version")
+        return {name: self._http.headers[name] for name in named}
+
     def __enter__(self) -> Self:
         return self
 
@@ -166,6 +176,29 @@ def test_everything_passes_between_a_client_and_a_server_at_another_node(
             until(10, lambda node=node: called(node, "grown").get("outcome") == "ok")
         on_record(other, holder)
         nobody_else_comes_in(other, holder)
+
+
+def test_a_lazy_one_is_begun_once_by_any_node_and_what_is_idempotent_is_made_again_when_that_dies(
+    make_cluster: MakeCluster, once: Once
+) -> None:
+    with make_cluster("abc", f"{once.config}lazy = true\n") as cluster:
+        assert once.lines("lives") == []
+        for node in reversed(cluster.nodes):
+            answer = called(node, note=node.name)
+            assert answer.get("outcome") == "ok", answer
+        assert len(once.lines("lives")) == 1
+        (holder,) = {where(node) for node in cluster.nodes}
+        other = next(node for node in cluster.nodes if node.name != holder)
+        with ThreadPoolExecutor(2) as calls:
+            again, not_again = (calls.submit(called, other, tool, tool) for tool in WAITING)
+            until(10, lambda: {f"{tool} {tool}" for tool in WAITING} <= set(once.lines("calls")))
+            cluster.kill(holder)
+            (once.folder / "go").touch()
+            assert again.result().get("outcome") == "ok", again.result()
+            assert "may have been" in str(not_again.result())
+        made = Counter(once.lines("calls"))
+        assert (made["linger linger"], made["hold hold"]) == (2, 1), made
+        once.alone()
 
 
 def there_and_back(asking: Client, once: Once) -> None:

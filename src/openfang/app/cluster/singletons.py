@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from openfang.app.cluster.leases import Leases
 from openfang.app.cluster.lender import NodeLender
 from openfang.app.cluster.signing import PURPOSE, Signing
 from openfang.core.ids import Kind
+from openfang.core.values import dataclass
 from openfang.edges.cluster.edge import ClusterEdge
 from openfang.host.fuse import Fuse
 from openfang.protocols.mcp.meta import ClientInfo
@@ -193,6 +194,10 @@ class Singletons:
                     return await stack.enter_async_context(way)
             except Unmade as unmade:
                 why = str(unmade)
+            except Lost as lost:
+                if self.holder(spec.name) == self.members.me:
+                    raise
+                why = str(lost)  # a node may die while it is greeted
             with anyio.move_on_after(_PAUSE):
                 await self.leases.changed()
         raise Lost(f"it runs once in the cluster, and for {WAITED:g} s it was nowhere: {why}")

@@ -10,6 +10,7 @@ import orjson
 
 from openfang.app.cluster.passing import Passing, Went
 from openfang.core.errors import Rejected
+from openfang.core.values import dataclass
 from openfang.edges.mcp.context import Talk
 from openfang.edges.mcp.elsewhere import Handed, Known, misdirected
 from openfang.edges.mcp.ports import Place
@@ -36,10 +37,20 @@ _NOTED_SECONDS: Final = 300.0
 _AT_ONCE: Final = 500
 _MOST_PLACES: Final = 10_000
 _LONGEST: Final = 64
-# A node that died is known to be dead by then.
 _PATIENCE_SECONDS: Final = 20.0
+# A node that died is known to be dead by then; one that still beats only cannot be reached.
+_SILENT_SECONDS: Final = 15.0
+_REMEMBERED_SECONDS: Final = 60.0
 _BETWEEN_SECONDS: Final = 0.1
 _ABSENT_SECONDS: Final = 15.0
+
+
+@dataclass(slots=True)
+class _Silence:
+    """Since when a node that is alive cannot be reached, and when that was seen last."""
+
+    first: float
+    last: float
 
 
 class Talks:
@@ -51,6 +62,7 @@ class Talks:
         self._passing = Passing(parts, members)
         self._where: OrderedDict[str, str] = OrderedDict()
         self._absent: dict[tuple[str, str], float] = {}
+        self._silent: dict[tuple[str, str], _Silence] = {}
         self._ours: dict[str, int] = {}
         self._ending: set[str] = set()
         self._noted = parts.clock.monotonic()
@@ -92,7 +104,7 @@ class Talks:
         passed, until = self.passed(came), self._now + _PATIENCE_SECONDS
         while (found := await self._sought(came, number, place, passed=passed)) is Handed.GONE:
             if self._now >= until:
-                raise _unreached()
+                raise _unreached("The node that has this session does not answer.")
             await anyio.sleep(_BETWEEN_SECONDS)
         return found
 
@@ -114,18 +126,36 @@ class Talks:
         return await self._handed(came, number, member)
 
     async def _handed(self, came: Came, number: str, member: Member) -> Handed:
-        match await self._passing.hand(came, member):
+        key, began = (member.process, member.address), self._now
+        went = await self._passing.hand(came, member)
+        if went is Went.UNREACHED:
+            self._unreached(member, began)
+        else:
+            self._silent.pop(key, None)
+        match went:
             case Went.ANSWERED:
                 return Handed.ANSWERED
             case Went.LOST:
                 return Handed.LOST
             case Went.REFUSED:
-                key = member.process, member.address
                 self._absent[key] = self._now + _ABSENT_SECONDS
             case _:
                 pass
         self._where.pop(number, None)
         return Handed.GONE
+
+    def _unreached(self, member: Member, began: float) -> None:
+        """Wait for a node that does not answer once, and not with every request anew."""
+        key, now = (member.process, member.address), self._now
+        known = self._silent.get(key)
+        if known is None or now - known.last > _REMEMBERED_SECONDS:
+            known = self._silent[key] = _Silence(first=began, last=now)
+        known.last = now
+        if now - known.first >= _SILENT_SECONDS:
+            raise _unreached(
+                f"The node {member.node} has this session, is alive, and does not answer the other "
+                f"nodes at {member.address}."
+            )
 
     @property
     def _now(self) -> float:
@@ -267,10 +297,10 @@ def _known(row: TalkRow) -> Known:
     return Known(id=row.id, caller=row.caller, place=place, talk=talk, generation=row.generation)
 
 
-def _unreached() -> Rejected:
+def _unreached(why: str) -> Rejected:
     return Rejected(
-        "The node that has this session does not answer.",
+        why,
         status=503,
         rule="node_unreached",
-        way_out="try again; openfang nodes list shows where it should answer",
+        way_out="begin a new session, or try again; cluster.address is where others reach a node",
     )
