@@ -8,6 +8,7 @@ import pytest
 
 from openfang.core.calls import Call, Caller
 from openfang.core.ids import Kind
+from openfang.core.purse import Purse, Share
 from openfang.core.tools import Tool
 from openfang.core.trace import Chain, new_chain, read_chain
 from openfang.guard.breaker import BreakerLimits
@@ -289,3 +290,85 @@ def test_other_limits_count_at_once_and_what_was_counted_stays() -> None:
     opened = chains.look(deep, agent("b"), 1.0)
     assert opened is not None
     assert (opened.rule, opened.retry_after) == ("recursion_breaker", 4.0)
+    assert (opened.depth, opened.path) == (0, ())
+
+
+def spending(usd: float = 1.0, calls: int = 9, chain: Chain | None = None) -> tuple[Chains, Chain]:
+    """A chain with a live call to an agent, which is one of its calls, and what it may spend."""
+    chains, call = Chains(ChainLimits(agent_calls=calls, usd=usd)), call_of(agent("a"), chain=chain)
+    assert chains.enter(call, agent("a"), 0.0) is None
+    return chains, call.chain
+
+
+@pytest.mark.requirement("C8.3")
+def test_money_is_no_bound_unless_it_is_said() -> None:
+    assert Chains().left(new_chain()) == (64, None)
+    chains, chain = spending(usd=0.0)
+    assert chains.left(chain) == (8, None)
+    chains.pay(chain, 1000.0)
+    assert chains.left(chain) == (8, None)
+    assert chains.enter(call_of(agent("b"), chain=chain), agent("b"), 0.0) is None
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_chain_that_has_spent_its_money_calls_no_more_agents() -> None:
+    chains, chain = spending()
+    assert chains.left(chain) == (8, 1.0)
+    chains.pay(chain, 0.75)
+    assert chains.left(chain) == (8, 0.25)
+    assert chains.look(call_of(agent("b"), chain=chain), agent("b"), 0.0) is None
+    chains.pay(chain, 0.25)
+    trip = chains.look(call_of(agent("b"), chain=chain), agent("b"), 0.0)
+    assert rule(trip) == "chain_cost"
+    assert chains.look(call_of(plain(), chain=chain), plain(), 0.0) is None
+    assert chains.left(new_chain()) == (9, 1.0)
+
+
+@pytest.mark.requirement("C8.3")
+def test_a_refusal_says_whose_budget_is_used_up() -> None:
+    chains, chain = spending(calls=1)
+    trip = chains.look(call_of(agent("b"), chain=chain), agent("b"), 0.0)
+    assert trip is not None
+    assert (trip.rule, "(1 here)" in trip.text) == ("chain_budget", True)
+
+
+@pytest.mark.requirement("C8.3")
+@pytest.mark.parametrize("run", [None, "run"])
+def test_a_chain_that_is_not_known_has_used_nothing(run: str | None) -> None:
+    chains, _ = spending()
+    assert chains.state(call_of(plain(), run=run)) == ChainState()
+
+
+@pytest.mark.requirement("C8.3", "C8.4")
+def test_half_of_what_is_left_is_lent_and_what_was_not_used_comes_back() -> None:
+    chains, chain = spending(calls=10)
+    share = chains.lend(chain)
+    assert (share, chains.left(chain)) == (Share(calls=4, usd=0.5), (5, 0.5))
+    chains.settle(chain, share, calls=1, usd=0.25)
+    assert chains.left(chain) == (8, 0.75)
+    another = chains.lend(chain)
+    chains.settle(chain, another, calls=9, usd=9.0)
+    assert chains.left(chain) == (4, 0.375)
+
+
+@pytest.mark.requirement("C8.3", "C8.4")
+def test_what_was_spent_elsewhere_without_a_bound_is_counted_too() -> None:
+    chains, chain = spending(usd=0.0, calls=10)
+    share = chains.lend(chain)
+    assert share == Share(calls=4, usd=None)
+    chains.settle(chain, share, calls=4, usd=0.5)
+    assert chains.state(call_of(plain(), chain=chain)).usd == 0.5
+
+
+@pytest.mark.requirement("C8.3", "C8.4")
+def test_what_came_with_a_chain_bounds_it_and_is_used_up_with_it() -> None:
+    purse = Purse(calls=5, usd=0.5)
+    chains, chain = spending(chain=replace(new_chain(), purse=purse))
+    assert (purse.used_calls, chains.left(chain)) == (1, (4, 0.5))
+    chains.pay(chain, 0.25)
+    assert chains.lend(chain) == Share(calls=2, usd=0.125)
+    assert (purse.used_calls, purse.used_usd) == (3, 0.375)
+    purse.take(2)
+    trip = chains.look(call_of(agent("b"), chain=chain), agent("b"), 0.0)
+    assert trip is not None
+    assert (trip.rule, "what its caller left of them" in trip.text) == ("chain_budget", True)

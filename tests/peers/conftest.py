@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from tests.cluster.housed import nodes_server
 
 from openfang.app.admin import Admin
 from openfang.core.ids import new_id
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from openfang.sources.mcp.connection import Connection
     from openfang.sources.mcp.source import McpSource
     from openfang.testing import OpenApp
+
+
+__all__ = ("nodes_server",)
 
 
 @pytest.fixture(scope="module")

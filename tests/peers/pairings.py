@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tests.cluster.housed import startable
 from tests.conformance.starting import ENVIRONMENT, ROOT, command, fixture
-from tests.faults.daemon import NO_LIMITS, make_home, serving
+from tests.faults.daemon import NO_LIMITS, make_home
 from tests.peers.clients import Seen, Task, Web
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.daemon import Daemon
+    from tests.peers.a2a.house import House
     from tests.peers.clients import Era, Target
 
 ASKS: Final = "test_input_required_result"
@@ -126,8 +128,11 @@ def verdicts(seen: Seen) -> dict[str, bool]:
 
 
 @contextmanager
-def between(folder: Path) -> Generator[Daemon]:
-    """A gateway before four servers, of each era over each transport, each with its toolset."""
+def between(folder: Path, server: str) -> Generator[House]:
+    """A gateway before four servers, of each era over each transport, each with its toolset.
+
+    On a database server it is several nodes.
+    """
     with fixture() as modern, fixture("--legacy") as legacy:
         entries = [
             _web("modern-http", modern),
@@ -135,9 +140,12 @@ def between(folder: Path) -> Generator[Daemon]:
             _child("modern-stdio"),
             _child("legacy-stdio", "--legacy"),
         ]
-        with serving(make_home(folder / "home", NO_LIMITS + "".join(entries))) as daemon:
-            _wait_for_health(daemon)
-            yield daemon
+        home = make_home(folder / "home", NO_LIMITS + "".join(entries))
+        with startable(home, server) as start:
+            found = start()
+            for daemon in found.daemons:
+                _wait_for_health(daemon)
+            yield found
 
 
 def _web(name: str, url: str) -> str:

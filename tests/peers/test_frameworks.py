@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.faults.daemon import make_home, serving
+from tests.cluster.housed import startable
+from tests.faults.daemon import make_home
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -35,9 +36,10 @@ for name in names:
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Generator[Daemon]:
-    with serving(make_home(tmp_path_factory.mktemp("house") / "home")) as running:
-        yield running
+def daemon(tmp_path_factory: pytest.TempPathFactory, nodes_server: str) -> Generator[Daemon]:
+    home = make_home(tmp_path_factory.mktemp("house") / "home")
+    with startable(home, nodes_server) as start:
+        yield start().daemon
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cluster.housed import NODES, houses
-from tests.peers.a2a.house import House, furnished, house
+from tests.cluster.housed import housed
+from tests.peers.a2a.house import House, furnished
 from tests.peers.a2a.receiver import Receiver, receiver
 
 if TYPE_CHECKING:
@@ -12,13 +12,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def node(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Generator[House]:
+def node(tmp_path_factory: pytest.TempPathFactory, nodes_server: str) -> Generator[House]:
     """One node for all of these tests: their tasks do not get in each other's way."""
     home = furnished(tmp_path_factory.mktemp("a2a") / "home")
-    server = request.getfixturevalue("postgres_server") if NODES else ""
-    with houses(home, server) if NODES else house(home) as found:
+    with housed(home, nodes_server) as found:
         yield found
         assert found.complaints() == []
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
-from contextlib import contextmanager
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tests.faults.daemon import NO_LIMITS, Daemon, Home, make_home, serving
+from tests.faults.daemon import NO_LIMITS, SECONDS, Daemon, Home, make_home
 
 from openfang.core.ids import new_id
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 AGENTS: Final = Path(__file__).with_name("agents")
 PEERS: Final = Path(sys.prefix) / "peers"
@@ -71,6 +69,16 @@ class House:
         """Let a task go on that was told to hold."""
         assert self.tell(f"release {name}") == f"Released {name}."
 
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        """Each process that serves it."""
+        return (self.daemon,)
+
+    def kill(self) -> None:
+        """End it as `kill -9` does."""
+        self.daemon.tell(signal.SIGKILL)
+        assert self.daemon.ended() == -signal.SIGKILL
+
 
 def furnished(folder: Path, config: str = CONFIG) -> Home:
     """Make a home with the agents of these tests in it."""
@@ -80,15 +88,16 @@ def furnished(folder: Path, config: str = CONFIG) -> Home:
     return home
 
 
-@contextmanager
-def house(home: Home) -> Generator[House]:
-    """Serve such a home."""
-    with serving(home) as daemon:
-        yield House(daemon, key(daemon, tools=["agent:*"]))
-
-
 def key(daemon: Daemon, **fields: Any) -> str:
     """Make a key, and give its secret."""
     made = daemon.ask("POST", "/api/keys", {"name": new_id("key"), **fields})
     assert made.status == 201, made.body
     return made.json["secret"]
+
+
+def met(daemon: Daemon, tool: str) -> None:
+    """Wait until it knows another as this tool: nobody announces that."""
+    ends = time.monotonic() + SECONDS
+    while daemon.ask("GET", f"/api/tools/{tool}").status != 200:
+        assert time.monotonic() < ends, tool
+        time.sleep(0.05)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from base64 import urlsafe_b64encode
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.faults.daemon import NO_LIMITS, SECONDS, make_home, serving
+from tests.cluster.housed import startable
+from tests.faults.daemon import NO_LIMITS, make_home
 from tests.peers.a2a.front import front
+from tests.peers.a2a.house import met
 
 from openfang.host.secrets import MasterKey
 
@@ -76,28 +77,21 @@ def introduced(one: Home, other: Home, front: Front, dialect: str) -> None:
         config.write(peer)
 
 
-def met(daemon: Daemon) -> None:
-    """Wait until it knows the other: nobody announces that."""
-    ends = time.monotonic() + SECONDS
-    while daemon.ask("GET", "/api/tools/a2a:other").status != 200:
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 @pytest.fixture(params=DIALECTS)
-def asks(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Daemon]:
+def asks(request: pytest.FixtureRequest, tmp_path: Path, nodes_server: str) -> Generator[Daemon]:
     """One of two nodes that know each other."""
     with ExitStack() as stack:
         fronts = [stack.enter_context(front()) for _ in range(2)]
         homes = [home(tmp_path / name) for name in ("one", "two")]
         introduced(homes[0], homes[1], fronts[1], request.param)
         introduced(homes[1], homes[0], fronts[0], request.param)
-        nodes = [stack.enter_context(serving(one)) for one in homes]
-        for node, before in zip(nodes, fronts, strict=True):
-            before.node = node.address
-        for node in nodes:
-            met(node)
-        yield nodes[0]
+        starts = [stack.enter_context(startable(one, nodes_server)) for one in homes]
+        houses = [start() for start in starts]
+        for one, before in zip(houses, fronts, strict=True):
+            before.node = one.daemon.address
+        for daemon in (daemon for one in houses for daemon in one.daemons):
+            met(daemon, "a2a:other")
+        yield houses[0].daemon
 
 
 def told(daemon: Daemon, message: str) -> str:
