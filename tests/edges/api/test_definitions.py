@@ -15,6 +15,7 @@ from tests.edges.live import live
 
 from openfang.core.events import AuditEvent
 from openfang.storage.log import all_rows
+from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +214,22 @@ async def test_a_call_that_was_admitted_before_the_change_does_not_reach_the_ser
         reply = await node.call("mcp:coat:note")
         assert "ran note" not in reply.body.decode()
         await until(lambda: held(node) == {"mcp:coat:note"})
+
+
+async def test_the_first_to_ask_is_not_told_that_a_tool_is_unknown_which_is_remembered(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "said.json"
+    await says(file, HONEST)
+    lazy = config(file, "lazy = true")
+    async with live(tmp_path / "home", config=lazy) as node:
+        assert (await node.call("mcp:coat:note")).json["outcome"] == "ok"
+    async with open_test_app(tmp_path / "home", config=lazy) as app:
+        servers = app.parts.servers
+        assert servers
+        assert not servers.running
+        await servers.wake("mcp:coat:note")
+        assert app.parts.registry.find("mcp:coat:note")
 
 
 async def test_only_who_may_sees_and_accepts(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import ChainMap
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,6 +14,7 @@ from anyio import to_thread
 from openfang.app.servers.translate import outline_of, reached_of, rules_of, spec_of
 from openfang.core.errors import NotFound, OpenFangError
 from openfang.core.ids import Kind, wire_name
+from openfang.core.values import dataclass
 from openfang.sources.mcp.abilities import OPERATIONS
 from openfang.sources.mcp.health import Status
 from openfang.sources.mcp.pace import Pace
@@ -113,16 +114,19 @@ class Servers:
         Those that sleep until they are called are left alone unless they are to be `woken`. With
         `lists`, wait a little longer for what they list besides their tools.
         """
-        if not self._enabled(self.parts.config):
-            return
-        self.want()
-        await self._begun.wait()
+        await self._begin_all()
         with anyio.move_on_after(_SETTLE_SECONDS):
             for source in list(self.running.values()):
                 if woken or not source.spec.lazy:
                     await source.settled()
         if lists:
             await self._listed()
+
+    async def _begin_all(self) -> None:
+        """Begin, and wait until each server offers what is remembered of it."""
+        if self._enabled(self.parts.config):
+            self.want()
+            await self._begun.wait()
 
     async def _listed(self) -> None:
         with anyio.move_on_after(_LIST_SECONDS):
@@ -167,6 +171,7 @@ class Servers:
 
     async def wake(self, tool: str) -> None:
         """Connect a server that sleeps and never said what it offers, if this may be its tool."""
+        await self._begin_all()
         for source in list(self.running.values()):
             if source.spec.lazy and _unheard_of(source, tool) and _may_offer(source.name, tool):
                 await self.reached(source.name)
