@@ -34,6 +34,7 @@ from openfang.core.results import Result, error_result, text_part, text_result
 from openfang.core.tasks import Role, Sent, TaskFilter, TaskState
 from openfang.pipeline.tasks.service import TaskBounds
 from openfang.storage.database import at_once
+from openfang.storage.queued import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -549,6 +550,7 @@ async def test_what_belongs_to_a_task_is_kept_with_it_or_not_at_all(tmp_path: Pa
         assert (await node.service.store.counts())[0] == 1
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_locked_database_refuses_new_tasks_and_an_end_waits_until_it_is_free(
     tmp_path: Path,
 ) -> None:
@@ -574,4 +576,82 @@ async def test_a_node_that_does_not_serve_takes_no_task(tmp_path: Path) -> None:
     sent = Sent(agent="echo", message=says("hello"))
     with pytest.raises(Rejected) as refused:
         await service.begin(sent, caller=ME, context="c", session="s", work=answers)
-    assert refused.value.status == 503
+    assert (refused.value.status, refused.value.rule) == (503, "not_serving")
+
+
+async def test_a_node_that_drains_takes_no_task_until_it_takes_them_again(tmp_path: Path) -> None:
+    async with scene(tmp_path) as node:
+        node.service.drain(on=True)
+        with pytest.raises(Rejected) as refused:
+            await node.begin(answers)
+        assert (refused.value.status, refused.value.rule) == (503, "not_serving")
+        node.service.drain(on=False)
+        task = await node.begin(answers)
+        with anyio.fail_after(10):
+            assert (await node.service.settled(task.id)).state is TaskState.COMPLETED
+
+
+async def test_works_that_are_interrupted_have_stopped_and_others_begin_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as node:
+        held = Held()
+        task = await node.begin(held)
+        with anyio.fail_after(10):
+            node.service.interrupt()
+            await node.service.stopped()
+            with pytest.raises(Rejected):
+                await node.begin(answers)
+            await node.service.go_on()
+            while node.service._working.group is None:
+                await checkpoint()
+            again = await node.begin(answers)
+            assert (await node.service.settled(again.id)).state is TaskState.COMPLETED
+        assert node.states(task) == ["submitted", "working"]
+
+
+async def test_a_task_from_a_queue_is_worked_on_to_its_end_once(tmp_path: Path) -> None:
+    built: list[str] = []
+
+    async def build(task: Task) -> Work:
+        built.append(task.id)
+        return answers
+
+    async with scene(tmp_path) as node:
+        task = await node.begin(Held())
+    async with scene(tmp_path) as again:
+        again.database.connection.execute("UPDATE tasks SET process = ?", (QUEUE,))
+        with anyio.fail_after(10):
+            assert await again.service.work(task.id, build)
+            assert again.states(task)[-1] == "completed"
+            assert await again.service.work(task.id, build)
+            assert await again.service.work("task_none", build)
+    assert built == [task.id]
+
+
+async def test_a_task_that_is_cancelled_while_it_is_taken_from_its_queue_is_not_begun(
+    tmp_path: Path,
+) -> None:
+    held = Held()
+
+    async def build(task: Task) -> Work:
+        await again.service.cancel(task.id)
+        return held
+
+    async with scene(tmp_path) as node:
+        task = await node.begin(Held())
+    async with scene(tmp_path) as again:
+        again.database.connection.execute("UPDATE tasks SET process = ?", (QUEUE,))
+        with anyio.fail_after(10):
+            assert await again.service.work(task.id, build)
+    assert not held.began.is_set()
+
+
+async def test_a_task_on_which_nobody_goes_on_is_given_up_with_the_reason(tmp_path: Path) -> None:
+    async with scene(tmp_path) as node:
+        task = await node.begin(Held())
+    async with scene(tmp_path) as again:
+        await again.service.give_up(task.id)
+        found = await again.service.find(task.id)
+    assert found is not None
+    assert found.state is TaskState.FAILED

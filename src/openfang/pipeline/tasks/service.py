@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from openfang.core.errors import Conflict, NotFound, SourceFailed
 from openfang.core.ids import new_id
 from openfang.core.labels import Labels
 from openfang.core.tasks import Moved, Task, TaskState, TaskUpdate
+from openfang.core.values import dataclass
 from openfang.pipeline.tasks.answering import Answer, left
 from openfang.pipeline.tasks.carrying import Carrying
 from openfang.pipeline.tasks.changes import TASKS, Changes
@@ -231,6 +232,8 @@ class TaskService:
             self._space.written(place)
             if work is not None:
                 self._working.start(task, work)
+            else:
+                self.engine.kept()
         return task
 
     async def work(self, task_id: str, build: Build) -> bool:
@@ -238,15 +241,20 @@ class TaskService:
 
         One that has not was taken by another process meanwhile.
         """
-        task = await self.store.get(task_id)
-        if task is None or task.state.final:
+        task = await self._unended(task_id)
+        if task is None:
             return True
         await self.append([], (taken(task_id, self.process.id),), ())
         work = await build(task)
-        if await self._working.work(await self.store.get(task_id) or task, work):
+        task = await self._unended(task_id)  # it may have been cancelled meanwhile
+        if task is None or await self._working.work(task, work):
             return True
         head = await self.store.head(task_id)
         return head is None or head.state.final
+
+    async def _unended(self, task_id: str) -> Task | None:
+        found = await self.store.get(task_id)
+        return None if found is None or found.state.final else found
 
     async def known(self, caller: str, agent: str, message_id: str) -> Task | None:
         """Find the task that a message of this caller to this agent has begun."""
