@@ -43,6 +43,13 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait long for a database that is locked; `tests/faults` has the true time."""
+    for module in ("database", "writer"):
+        monkeypatch.setattr(f"openfang.storage.{module}.BUSY_SECONDS", 0.3)
+
+
 # Where the event loop may wait for the disk: small commits and look-ups, measured, and both ends.
 _MAY_BLOCK = {
     "openfang/storage/writer.py": {"__post_init__", "_commit_now", "close"},
@@ -56,6 +63,8 @@ _MAY_BLOCK = {
     "openfang/app/environment.py": {"credential"},
     "openfang/config/home.py": {"find_home"},
     "openfang/app/sinks.py": {"of", "handle_audit_event", "_only_one"},
+    # What measures the tests notes each new function behind a lock of its own.
+    "coverage/collector.py": {"lock_data"},
 }
 
 

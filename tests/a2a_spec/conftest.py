@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.a2a_spec.speaking import BINDINGS, Speaker
-from tests.cluster.housed import NODES, houses
-from tests.peers.a2a.house import House, furnished, house
+from tests.cluster.housed import housed, nodes_server
+from tests.peers.a2a.house import House, furnished
 from tests.peers.a2a.receiver import Receiver, receiver
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+__all__ = ("nodes_server",)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -17,13 +19,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def node(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Generator[House]:
+def node(tmp_path_factory: pytest.TempPathFactory, nodes_server: str) -> Generator[House]:
     """One node for the whole suite."""
     home = furnished(tmp_path_factory.mktemp("a2a_spec") / "home")
-    server = request.getfixturevalue("postgres_server") if NODES else ""
-    with houses(home, server) if NODES else house(home) as found:
+    with housed(home, nodes_server) as found:
         yield found
         assert found.complaints() == []
 

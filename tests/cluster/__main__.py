@@ -25,6 +25,7 @@ def main() -> int:
     def say(line: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)  # noqa: T201 - its output
 
+    mistakes = list[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
@@ -35,9 +36,12 @@ def main() -> int:
 
         with brewing(make_home, folder, say) as storm:
             told = storm.run(given.faults * given.rounds)
+            mistakes = storm.mistakes()
     for kind, times in sorted(told.answers.items(), key=lambda found: -found[1]):
         say(f"{times:6,} x {kind}")
     say(f"the slowest answer took {told.slowest:.1f} s")
+    for line in mistakes:
+        say(line)
     for wrong in storm.wrong:
         say(f"WRONG: {wrong}")
     say("something is wrong" if storm.wrong else "all is well")

@@ -41,7 +41,8 @@ class Balancer:
             body = await _whole(receive)
             for node in self._in_turn():
                 with suppress(httpx.ConnectError):
-                    await self._pass_on(node, scope, body, receive, send)
+                    passed_on = self._pass_on(node, scope, body, send)
+                    await _until_one_ends(passed_on, _gone(receive))
                     return
             await _failed(send, b"no node answers")
 
@@ -57,7 +58,7 @@ class Balancer:
         at = self._turn % max(len(self.nodes), 1)
         return [*self.nodes[at:], *self.nodes[:at]]
 
-    async def _pass_on(self, node: str, scope: Any, body: bytes, receive: Any, send: Any) -> None:
+    async def _pass_on(self, node: str, scope: Any, body: bytes, send: Any) -> None:
         assert self._client
         path = scope["raw_path"].decode()
         query = scope["query_string"].decode()
@@ -77,7 +78,7 @@ class Balancer:
             return
         self.served.append(node)
         try:
-            await _until_one_ends(_told(answer, send), _gone(receive))
+            await _told(answer, send)
         finally:
             await answer.aclose()
 

@@ -32,7 +32,7 @@ roots = true
 transport = {{ type = "http", url = "{url}" }}
 """
 KEYLESS = "\n[auth]\nrequire_key = false\n"
-_SECONDS = 30.0
+_SECONDS = 90.0
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL, PIPE, Popen
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 from tests.cli.conftest import Cli
@@ -60,6 +61,18 @@ class Node:
         """Have it serve; `ahead` is by how many seconds its clock is wrong."""
         daemon = self._held.enter_context(off(self.cli, ahead) if ahead else here(self.cli))
         self.process, self.address = daemon.process, daemon.url
+        if self.process.stderr is not None:  # else it would write until nobody takes more
+            Thread(target=self._keep, args=(self.process.stderr,), daemon=True).start()
+
+    @property
+    def log(self) -> Path:
+        """What it has said, over all its starts."""
+        return self.cli.home.parent / "log"
+
+    def _keep(self, said: IO[bytes]) -> None:
+        with self.log.open("ab") as log, suppress(ValueError):  # it was closed under us
+            for line in said:
+                log.write(line)
 
     def kill(self) -> None:
         """End it as `kill -9` does."""
@@ -76,7 +89,7 @@ class Node:
     @property
     def client(self) -> httpx.Client:
         """Ask it, with the administrator's key."""
-        return httpx.Client(base_url=self.address, headers=self.headers, timeout=30)
+        return httpx.Client(base_url=self.address, headers=self.headers, timeout=150)
 
     @property
     def headers(self) -> Mapping[str, str]:

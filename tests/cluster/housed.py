@@ -14,13 +14,14 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.cluster.balancer import balancing
 from tests.faults.daemon import Home, serving
 from tests.peers.a2a.house import House, key
 from tests.postgres import fresh
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from tests.faults.daemon import Daemon
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 NODES = os.environ.get("TEST_NODES", "")
 """How many nodes there are in the place of one, if that is wanted."""
 ENGINE = os.environ.get("TEST_ENGINE", "auto")
-SECONDS = 15
+SECONDS = 60
 _SHARED = ("master.key", "key", "agents", "config.toml")
 
 
@@ -74,32 +75,64 @@ class Houses(House):
         for node in self.nodes:
             node.release(name)
 
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        return tuple(node.daemon for node in self.nodes)
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
     def complaints(self) -> list[str]:
         return [line for node in self.nodes for line in node.complaints()]
 
 
+@pytest.fixture(scope="session")
+def nodes_server(request: pytest.FixtureRequest) -> str:
+    """The database server of several nodes, if there are to be several."""
+    return request.getfixturevalue("postgres_server") if NODES else ""
+
+
 @contextmanager
-def houses(home: Home, server: str) -> Generator[House]:
-    """Serve a home by several nodes, each with a copy of it."""
-    with fresh(server) as url, ExitStack() as held:
+def startable(home: Home, server: str) -> Generator[Callable[[], House]]:
+    """Give what serves a home, as often as it is called: by one node, or by several on a server."""
+    with ExitStack() as held:
+        if server:
+            yield held.enter_context(_several(home, server, held))
+        else:
+            yield lambda: House(held.enter_context(serving(home)), "")
+
+
+@contextmanager
+def _several(home: Home, server: str, held: ExitStack) -> Generator[Callable[[], Houses]]:
+    """Serve by nodes that have a copy of the home each; where they are reached stays the same."""
+    with fresh(server) as url, balancing([]) as balancer:
         moved = home.run("storage", "migrate", "--to", url)
         assert moved.returncode == 0, moved.stderr
         (home.path / "openfang.db").unlink()
-        balancer = held.enter_context(balancing([]))
-        daemons: list[Daemon] = []
-        for name in "abcdefgh"[: int(NODES)]:
-            one = _copied(home, name, url, balancer.address)
-            daemons.append(held.enter_context(serving(one)))
-            host, port = daemons[-1].address
-            balancer.nodes.append(f"http://{host}:{port}")
-        other = key(daemons[0], tools=["agent:*"])
+        names = "abcdefgh"[: int(NODES)]
+        homes = [_copied(home, name, url, balancer.address) for name in names]
         host, _, port = balancer.address.removeprefix("http://").partition(":")
-        front = replace(daemons[0], address=(host, int(port)))
-        yield Houses(front, other, tuple(House(daemon, other) for daemon in daemons))
+
+        def start() -> Houses:
+            daemons = [held.enter_context(serving(one)) for one in homes]
+            balancer.nodes[:] = ["http://{}:{}".format(*one.address) for one in daemons]
+            front = replace(daemons[0], address=(host, int(port)))
+            return Houses(front, "", tuple(House(daemon, "") for daemon in daemons))
+
+        yield start
+
+
+@contextmanager
+def housed(home: Home, server: str) -> Generator[House]:
+    """Serve such a home, and have a second caller."""
+    with startable(home, server) as start:
+        made = start()
+        yield replace(made, other=key(made.daemon, tools=["agent:*"]))
 
 
 def _copied(home: Home, name: str, url: str, public: str) -> SharedHome:
-    folder = home.path.parent / name / "home"
+    folder = home.path.parent / f"{home.path.name}-{name}" / "home"
     folder.mkdir(mode=0o700, parents=True)
     for shared in _SHARED:
         _copy(home.path / shared, folder / shared)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tests.cluster.load import Told
     from tests.cluster.server import Server
 
-_UPSTREAM = Path(__file__).with_name("upstream.py")
+_UPSTREAM = Path(__file__).parents[1] / "sources" / "mcp" / "peers" / "echo.py"
 _COURIER = """
 async def run(message, context):
     found = await context.call("mcp:effects:add_line", {"text": message})
@@ -103,6 +104,12 @@ class Storm:
                 self.say(f"{name}: {time.monotonic() - began:.1f} s, {load.told.well} answered")
         self._settle(load.told)
         return load.told
+
+    def mistakes(self) -> list[str]:
+        """What the nodes say of mistakes of their own: each kind of line once."""
+        lines = (line for node in self.cluster.nodes for line in node.log.read_text().splitlines())
+        own = (line for line in lines if '"exception"' in line or not line.startswith("{"))
+        return sorted({re.sub(r"\w*\d\w*", "#", line)[:600] for line in own})
 
     def killed(self, load: Load) -> None:
         """A node is killed under load, and comes back."""
@@ -203,7 +210,7 @@ def brewing(
     """Three nodes, each with a wire of its own to a server of the storm's own."""
     effects = folder / "effects"
     effects.touch()
-    args = json.dumps(["-I", "-S", str(_UPSTREAM), str(effects)])
+    args = json.dumps(["-I", "-S", str(_UPSTREAM), "tools=add_line", f"adds={effects}"])
     config = _CONFIG.format(python=json.dumps(sys.executable), args=args)
     with ExitStack() as held:
         server = held.enter_context(own_server())

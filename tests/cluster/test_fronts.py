@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.requirement("C13.3", "C4.4"), pytest.mark.anyio]
 
 ASKED: dict[str, Any] = {"elicitation": {}}
 FORM = {"action": "accept", "content": {"username": "ada", "email": "ada@example.org"}}
-SECONDS = 20
+SECONDS = 60
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,10 @@ import json
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +20,7 @@ from tests.edges.web.screen import PATIENCE, chromium, opened, violations
 from tests.postgres import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     import httpx
@@ -137,9 +139,9 @@ def _shown_and_counted(cluster: Cluster, last: str) -> None:
 def test_a_survivor_passes_on_what_a_dead_node_has_not(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
-    sink = tmp_path / "all.jsonl"
+    sink, witness = tmp_path / "all.jsonl", tmp_path / "witness.jsonl"
     config = f"[audit]\njsonl = {json.dumps(str(sink))}\ncheckpoint_seconds = 3600\n"
-    with make_cluster("ab", config) as cluster:
+    with witnessing(witness) as anchor, make_cluster("ab", config + anchor) as cluster:
         for node in cluster.nodes:
             work(node)
         cluster.kill("b")
@@ -154,6 +156,51 @@ def test_a_survivor_passes_on_what_a_dead_node_has_not(
         assert len(passed) - len(set(passed)) == len(twice) <= 1
         assert {node for node, _ in twice} <= {"b"}
         assert rest.cli("audit", "verify").code == 0
+        ends = max(number for node, number in there if node == "b")
+        until(rest, lambda: ("b", ends) in _witnessed(witness))
+        assert proven(rest, witness) == []
+        cut = f"DELETE FROM {{}} WHERE node = 'b' AND seq >= {ends}"  # noqa: S608 - our own
+        asyncio.run(run(cluster.database, *map(cut.format, ("audit", "checkpoints"))))
+        assert [(one["kind"], one["node"]) for one in proven(rest, witness)] == [("cut", "b")]
+
+
+@contextmanager
+def witnessing(kept: Path) -> Generator[str]:
+    """Keep checkpoints outside, and give the configuration that has them sent here."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            with kept.open("ab") as file:
+                file.write(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's
+            """Keep quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        yield f'[audit.anchor]\nurl = "{url}"\nallow_private = true\n'
+        server.shutdown()
+        thread.join()
+
+
+def _witnessed(kept: Path) -> set[tuple[str, int]]:
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    return {(one["node"], one["seq"]) for one in map(json.loads, lines)}
+
+
+def proven(node: Node, witness: Path) -> list[Any]:
+    """Say what is wrong with an export, by what was kept outside."""
+    lines = node.cli.home / "proven.jsonl"
+    lines.unlink(missing_ok=True)
+    exported = node.cli("audit", "export", str(lines), "--with-checkpoints")
+    assert exported.code == 0, exported.err
+    key = node.cli("audit", "verify", "--json").json["key"]
+    options = ("--file", str(lines), "--key", key, "--checkpoints", str(witness), "--json")
+    return node.cli("audit", "verify", *options).json["findings"]
 
 
 def until(node: Node, is_so: Callable[[], bool]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cluster.house import homes
@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import Cli
-    from tests.cluster.house import Cluster
+    from tests.cluster.house import Cluster, Node
 
 pytestmark = pytest.mark.requirement("C13.3")
+META: Any = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+}
 
 
 def test_what_one_node_keeps_is_there_on_every_other(cluster: Cluster) -> None:
@@ -67,3 +72,32 @@ def test_a_home_that_is_moved_keeps_its_name_on_the_server(
     before = home("status", "--json").json["node"]
     assert home("storage", "migrate", "--to", empty_postgres).code == 0
     assert (home.home / "node").read_text().strip() == before
+
+
+def test_an_agent_that_waits_at_one_node_is_known_to_wait_at_every_other(cluster: Cluster) -> None:
+    (name,) = {known_elsewhere_as(node) for node in cluster.nodes}
+    waits = json.dumps({"depth": 2, "ancestors": [f"agent:assistant@{name}"]})
+    for node in cluster.nodes:
+        with node.client as client:
+            answer = client.post(
+                "/api/tools/agent:assistant/call",
+                json={"arguments": {"message": "come back"}},
+                headers={"OpenFang-Chain": waits},
+            )
+        assert (answer.status_code, answer.json()["rule"]) == (429, "reentry"), answer.text
+
+
+def known_elsewhere_as(node: Node) -> str:
+    """Say by which name the tools that a node lists are known to have come by it."""
+    with node.client as client:
+        listed = client.post(
+            "/mcp",
+            json={"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}},
+            headers={
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": META["io.modelcontextprotocol/protocolVersion"],
+                "Mcp-Method": "tools/list",
+            },
+        )
+    (name,) = listed.json()["result"]["tools"][0]["_meta"]["openfang/via"]
+    return name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from tests.cluster.house import homes
 from tests.cluster.kitchen import OPEN, TWICE, Kitchen, rows, send, state, until
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.requirement("C13.3", "C13.1", "C5.6"),
     pytest.mark.needs("bwrap"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
-TAKEN_OVER = 15.0
+TAKEN_OVER = 150.0
+"""Ten times what it may take: `make bench-nodes` measures how long it does."""
 HEIRS = "SELECT node, ended_at IS NOT NULL FROM processes WHERE heir <> ''"
 
 
@@ -59,6 +61,27 @@ def _calls(node: Node, stop: Event) -> int:
     return count
 
 
+@contextmanager
+def restless(node: Node) -> Generator[None]:
+    """Call a node meanwhile, whatever it answers: some call is always on its way."""
+    stop = Event()
+
+    def call() -> None:
+        with node.client as client:
+            while not stop.wait(0.001):
+                with suppress(httpx.HTTPError):
+                    client.post("/api/tools/system_time/call", json={"arguments": {}})
+
+    with ThreadPoolExecutor(2) as callers:
+        running = [callers.submit(call) for _ in range(2)]
+        try:
+            yield
+        finally:
+            stop.set()
+        for one in running:
+            one.result()
+
+
 def open_calls(url: str) -> set[str]:
     return {call for (call,) in rows(url, OPEN)}
 
@@ -85,12 +108,12 @@ def test_what_a_killed_node_left_is_taken_over_by_one_other_whatever_their_clock
                 assert len(left) >= 2
                 b.kill()
                 assert nobody_reads(pipe)
-            took = until(lambda: not left & open_calls(url), TAKEN_OVER)
+            until(lambda: not left & open_calls(url), TAKEN_OVER)
         assert all(answered)
         with kitchen.watched():
             assert state(a, begun) == state(c, begun) == "working"
         until(lambda: state(a, begun) == "completed")
-        assert (took < TAKEN_OVER, kitchen.heard) == (True, 2)
+        assert kitchen.heard == 2
         assert rows(url, "SELECT taken FROM agent_runs WHERE task <> ''") == [(1,)]
         until(lambda: rows(url, HEIRS) == [("b", True)])
         assert_each_call_ended_once(c, url)
@@ -135,13 +158,13 @@ def test_a_node_that_nobody_hears_stops_its_work_and_comes_back_as_another_proce
     with on_a_wire(make_home, url, kitchen) as (a, b, wire):
         assert b.process is not None
         begun, before = send(b), member(url, "b")
-        with kitchen.watched():
+        with restless(b), kitchen.watched():
             left = open_calls(url)
             if fault == "slow":
                 b.process.send_signal(signal.SIGSTOP)
             else:
                 wire.cut()
-                assert until(lambda: ready(b) == (503, "cut off from the database")) < 10
+                until(lambda: ready(b) == (503, "cut off from the database"))
             until(lambda: not left & open_calls(url), TAKEN_OVER)
             until(lambda: kitchen.heard == 2)
             assert state(a, begun) == "working"
@@ -151,6 +174,7 @@ def test_a_node_that_nobody_hears_stops_its_work_and_comes_back_as_another_proce
         until(lambda: member(url, "b")[0] != before[0] and ready(b) == (200, "ready"))
         assert (member(url, "b")[1], kitchen.heard) == (False, 2)
         assert b.call("system_time")["outcome"] == "ok"
+        until(lambda: not open_calls(url))
         assert_each_call_ended_once(a, url)
 
 
@@ -166,8 +190,7 @@ def test_a_node_that_is_heard_again_before_anybody_took_over_goes_on_itself(
             until(lambda: ready(b) == (503, "cut off from the database"))
             wire.mend()
             until(lambda: ready(b) == (200, "ready"))
-        until(lambda: kitchen.heard == 2)  # what was stopped; the server heard of both
-        with kitchen.watched():
+            until(lambda: kitchen.heard == 2)  # what was stopped; the server heard of both
             assert state(b, begun) == "working"
         until(lambda: state(b, begun) == "completed")
         assert member(url, "b")[0] != before[0]

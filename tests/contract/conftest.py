@@ -118,6 +118,8 @@ module = "python:agent.py"
 [capabilities]
 tools = ["agent_spawn", "system_time"]
 agent_spawn = true
+[limits]
+tool_calls = 9
 [policy]
 project = "default"
 """

@@ -87,13 +87,18 @@ def test_the_embedded_model_needs_no_key_and_no_network(node: House) -> None:
 @pytest.mark.needs("bwrap")
 def test_who_is_spawned_has_at_most_what_its_parent_has(node: House) -> None:
     def spawn(tools: str) -> str:
-        manifest = f'name = "child"\n[capabilities]\ntools = ["{tools}"]\n'
+        manifest = (
+            f'name = "child"\n[capabilities]\ntools = ["{tools}"]\n[limits]\ntool_calls = 900'
+        )
         asked = {"message": manifest, "session": tools}
         return node.ask("POST", "/api/agents/parent/message", asked).json["response"]
 
     assert "file_write" in spawn("file_write")
     assert "agent:child" not in node.tools()
     assert spawn("system_time") == "Started child."
+    parent, child = (node.ask("GET", f"/api/agents/{name}").json for name in ("parent", "child"))
+    assert (child["parent"], child["tools"]) == ("parent", ["builtin:system_time"])
+    assert (child["workspace"], child["tool_calls"]) == (parent["workspace"], 9)
     assert node.call("agent:child", {"message": "what time is it?"}).json["outcome"] == "ok"
     ended = node.call("agent_kill", {"agent_id": "child"}).json
     assert ended["content"][0]["text"] == "Ended child."

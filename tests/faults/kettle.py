@@ -1,7 +1,7 @@
 """A server over stdio whose tool takes as long as a pipe is held open. Standard library only.
 
 `kettle.py FOLDER [reads]`: each call is noted in `FOLDER/heard`, with the key that tells whether it
-is made again, and ends with `FOLDER/pipe`.
+is made again, and ends with `FOLDER/pipe`. Any number may watch at once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 FOLDER, READS = Path(sys.argv[1]), "reads" in sys.argv[2:]
@@ -44,10 +45,16 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return {}
 
 
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" in message:
-        told = result(message["method"], message.get("params", {}))
-        answer = {"jsonrpc": "2.0", "id": message["id"], "result": told}
-        sys.stdout.write(json.dumps(answer) + "\n")
+def answer(message: dict[str, Any]) -> None:
+    told = result(message["method"], message.get("params", {}))
+    written = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": told})
+    with TURN:
+        sys.stdout.write(f"{written}\n")
         sys.stdout.flush()
+
+
+TURN = Lock()
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        Thread(target=answer, args=(request,), daemon=True).start()

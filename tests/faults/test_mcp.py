@@ -39,7 +39,7 @@ def entry(name: str, script: str, *options: str, more: str = "timeout_secs = 20"
 def daemon(folder: Path, *servers: str) -> Generator[Daemon]:
     config = "\n".join((NO_LIMITS, FAIR, *servers, entry("good", "echo.py")))
     with serving(make_home(folder / "home", config)) as running:
-        until(lambda: health(running)["good"] == "healthy")
+        until(lambda: health(running).get("good") == "healthy")
         yield running
 
 
