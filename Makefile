@@ -36,7 +36,16 @@ conformance: $(VENV)/.dev $(VENV)/.peers  ## run the official MCP conformance su
 
 test-nodes: $(VENV)/.dev $(VENV)/.peers  ## the suites of MCP and A2A, and of several nodes, against three behind a balancer
 	@$(BIN)/pytest tests/cluster -n 2 $(PYTEST_ARGS)
-	@TEST_NODES=3 $(BIN)/pytest tests/a2a_spec tests/peers/a2a/test_clients.py -n 2 $(PYTEST_ARGS)
+	@for engine in auto inline; do for tests in $(ON_NODES); do \
+		TEST_NODES=3 TEST_ENGINE=$$engine $(BIN)/pytest $$tests -n 1 $(PYTEST_ARGS) || exit 1; done; done
+
+# One after the other: the server of a run takes a hundred connections, and a node has nine or more.
+# Daemons that are asked from outside, whichever of them answers. What else there is of A2A and MCP
+# is not for several: tests/edges/a2a, tests/sources/a2a and most of tests/peers build a node inside
+# the test; tests/peers/test_clients.py asks no node; tests/peers/test_whole.py looks at one machine's
+# processes; tests/peers/rings are three homes already; tests/faults kill the daemon of one home, and
+# tests/cluster has kills of its own.
+ON_NODES := tests/a2a_spec tests/peers/a2a tests/peers/test_pairings.py tests/peers/test_frameworks.py
 
 check: $(VENV)/.dev  ## ruff, pyright strict, import-linter
 	@$(BIN)/ruff check .
@@ -58,8 +67,8 @@ COVERAGE_TESTS ?= $(filter-out $(LONG_TESTS),$(patsubst %/,%,$(sort $(dir $(wild
 	$(wildcard tests/test_*.py))
 HEART := */openfang/policy/*,*/openfang/guard/*,*/openfang/audit/*,*/openfang/safety/*,*/openfang/registry/*,*/openfang/pipeline/*
 
-mutants: $(VENV)/.dev  ## break the code in small ways, and see which tests notice (PARTS="guard policy" SAMPLE=300)
-	@nice $(BIN)/python -m tools.mutants --sample $(or $(SAMPLE),0) $(PARTS)
+mutants: $(VENV)/.dev  ## break the code in small ways, and see which tests notice (PARTS="guard policy" SAMPLE=300 SINCE=HEAD~50)
+	@nice $(BIN)/python -m tools.mutants --sample $(or $(SAMPLE),0) --since '$(SINCE)' $(PARTS)
 
 numbers: $(VENV)/.dev  ## how long functions and modules are, and what is rarely a good sign
 	@$(BIN)/python -m tools.measure

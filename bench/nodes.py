@@ -47,7 +47,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _RAISED = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
 _LOCKS = """
 SELECT locktype, mode, granted, COUNT(*) FROM pg_locks
-JOIN pg_stat_activity AS who USING (pid) WHERE application_name = 'openfang'
+JOIN pg_stat_activity AS who USING (pid) WHERE application_name LIKE 'openfang%'
 GROUP BY 1, 2, 3
 """
 _BACKENDS = (

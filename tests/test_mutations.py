@@ -20,6 +20,7 @@ from tools.mutations import mutated, mutations
         ("def f(a):\n while a: break", ["continue", "not a"]),
         ("def f(a): a.b = g()", ["pass"]),
         ("def f(a): a -= 1", ["2", "a += 1"]),
+        ("def f(a, b): a ^= b", ["a &= b"]),
         ("def f(a): del a[g]; h()", ["pass", "pass"]),
         ("LIMIT = 5", ["6"]),
         ("class A:\n on: bool = True", ["False"]),

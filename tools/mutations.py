@@ -32,6 +32,7 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Pow: ast.Mult,
     ast.BitOr: ast.BitAnd,
     ast.BitAnd: ast.BitOr,
+    ast.BitXor: ast.BitAnd,
     ast.LShift: ast.RShift,
     ast.RShift: ast.LShift,
 }

@@ -14,23 +14,23 @@ from math import ceil
 class Measured:
     """One node on Postgres: `make bench-nodes`, on two cores, CPython 3.11."""
 
-    call_us: float = 295.0
+    call_us: float = 265.0
     """CPU of a node for a call, 16 callers side by side."""
-    call_postgres_us: float = 85.0
-    call_statements: float = 0.32
-    call_bytes: float = 1_865.0
-    lone_call_us: float = 700.0
+    call_postgres_us: float = 62.0
+    call_statements: float = 0.33
+    call_bytes: float = 1_867.0
+    lone_call_us: float = 567.0
     """The same for a caller that is alone: two statements each."""
-    lone_postgres_us: float = 283.0
-    message_us: float = 9_730.0
+    lone_postgres_us: float = 250.0
+    message_us: float = 9_030.0
     """A message to an agent that is a program: a durable task, its calls, its session."""
-    message_postgres_us: float = 6_070.0
-    message_bytes: float = 8_618.0
-    node_megabytes: float = 82.0
+    message_postgres_us: float = 5_170.0
+    message_bytes: float = 8_602.0
+    node_megabytes: float = 79.0
     agent_kilobytes: float = 12.6
     session_kilobytes: float = 1.4
-    connection_kilobytes: float = 6.0
-    idle_statements: float = 2.2
+    connection_kilobytes: float = 7.2
+    idle_statements: float = 3.2
     connections: int = 19
     """To the database, at most: 8 read, the others write, listen, beat and work on queues."""
 

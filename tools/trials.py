@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-SURVIVED, KILLED, UNFIT = 0, 1, 9
-_PYTEST = ("-n0", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+SURVIVED, KILLED, LATE, UNFIT = 0, 1, 2, 9
+_PYTEST = ("-n0", "-q", "-p", "no:cacheprovider", "--timeout=0", "--hypothesis-seed=0")
 _MEMORY = 8 << 30
 _Found = TypeVar("_Found")
 
@@ -111,7 +111,7 @@ def _confine(seconds: float) -> None:
     """Let a child that waits or grows for ever end, and with it all that it starts."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, 20 + 4 * seconds)
+    signal.setitimer(signal.ITIMER_REAL, 60 + 6 * seconds)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     _silence(0, 1, 2)
 
@@ -131,14 +131,16 @@ def _leave(trial: Callable[[Mutant], int], mutant: Mutant) -> NoReturn:
 
 
 def _ended() -> tuple[int, int]:
-    """Wait for a child, and say how it ended; one that a signal ended has failed."""
+    """Wait for a child, and say how it ended; one that a signal ended has failed or was late."""
     done = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
     assert done is not None  # noqa: S101 - it waits until there is one
     # What it started goes first: while it is not waited for, nobody else can have its number.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(done.si_pid, signal.SIGKILL)
     _, status = os.waitpid(done.si_pid, 0)
-    return done.si_pid, os.WEXITSTATUS(status) if os.WIFEXITED(status) else KILLED
+    if os.WIFEXITED(status):
+        return done.si_pid, os.WEXITSTATUS(status)
+    return done.si_pid, LATE if os.WTERMSIG(status) == signal.SIGALRM else KILLED
 
 
 @dataclass(slots=True, eq=False)

@@ -30,6 +30,12 @@ SECRET = "a secret of sixteen"
 HOUR = 3_600_000_000_000
 
 
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look more often than every second for what is to be sent."""
+    monkeypatch.setattr("openfang.app.anchor._POLL_SECONDS", 0.05)
+
+
 def configured(url: str, more: str = "allow_private = true") -> str:
     return f'[audit]\ncheckpoint_every = 1\n[audit.anchor]\nurl = "{url}"\n{more}\n'
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from openfang.guard.rate import Charge, Granted, Limited, Limiter, Quota, take
+from openfang.guard.rate import Charge, Granted, Limited, Limiter, Quota, Use, take
 
 pytestmark = pytest.mark.requirement("C12.3")
 
@@ -210,6 +210,49 @@ def test_what_is_left_is_told_also_to_who_owes_more_than_a_burst() -> None:
     limited = limiter.charge("key", 1, STANDARD, 0.0)
     assert isinstance(limited, Limited)
     assert limited.retry_after == pytest.approx(90.0 + 0.12)
+
+
+def sharing(windows: int = 3) -> Limiter:
+    limiter = Limiter()
+    limiter.share(windows=windows)
+    return limiter
+
+
+def test_what_is_spent_is_handed_out_once_in_seconds_of_the_rate() -> None:
+    quota, limiter = Quota(cells_per_minute=30, burst=10), sharing()
+    for now in (0.0, 1.0):
+        limiter.charge("key", 3, quota, now)
+    limiter.charge("key", 0, quota, 2.0)
+    limiter.charge("idle", 0, quota, 2.0)
+    assert limiter.uses() == {"key": Use(12.0, 0.0, 20.0)}
+    assert limiter.uses() == {}
+
+
+def test_a_limiter_that_is_not_shared_notes_nothing() -> None:
+    limiter = Limiter()
+    spend(limiter, 3, 5, 0.0)
+    assert limiter.uses() == {}
+
+
+def test_what_nobody_could_be_told_of_is_handed_out_with_the_next() -> None:
+    limiter = sharing()
+    limiter.charge("key", 100, STANDARD, 0.0)
+    untold = limiter.uses()
+    limiter.charge("key", 50, STANDARD, 5.0)
+    limiter.charge("other", 25, STANDARD, 5.0)
+    limiter.untold(untold)
+    assert limiter.uses() == {"key": Use(18.0, 0.0, 60.0), "other": Use(3.0, 5.0, 60.0)}
+
+
+def test_what_is_heard_counts_beside_what_was_spent_since() -> None:
+    limiter = sharing()
+    limiter.charge("key", 100, STANDARD, 0.0)
+    limiter.uses()
+    limiter.charge("key", 50, STANDARD, 1.0)
+    limiter.hear("key", 20.0, 1.0)
+    assert limiter.look("key", 0, STANDARD, 1.0) == Granted(27.0, 283, 26.0)
+    limiter.hear("key", 1.0, 1.0)
+    assert limiter.look("key", 0, STANDARD, 1.0) == Granted(27.0, 283, 26.0)
 
 
 @settings(max_examples=100, deadline=None)

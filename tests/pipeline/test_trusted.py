@@ -78,6 +78,26 @@ def test_what_is_too_much_is_forgotten_and_the_latest_stays() -> None:
     assert texts.unnamed(BOB, TOOL) is None
 
 
+@pytest.mark.parametrize(("size", "kept"), [(100_000, True), (100_001, False)])
+def test_what_is_large_by_itself_is_not_kept(size: int, *, kept: bool) -> None:
+    texts = TrustedTexts()
+    heard(texts, BOB, "target ".ljust(size))
+    assert texts.unnamed(BOB, TOOL) == (None if kept else MISSING)
+
+
+def test_the_run_that_was_gone_on_with_last_is_forgotten_last() -> None:
+    texts, other = TrustedTexts(), replace(BOB, run="two")
+    heard(texts, BOB, "the target it is")
+    heard(texts, other, "the target it is")
+    heard(texts, BOB, "and more")
+    for number in range(19):
+        heard(texts, replace(BOB, run=f"more {number}"), "x" * 100_000)
+    assert texts.unnamed(other, TOOL) is None
+    heard(texts, replace(BOB, run="the last"), "x" * 95_460)
+    assert texts.unnamed(other, TOOL) == MISSING
+    assert texts.unnamed(BOB, TOOL) is None
+
+
 def test_one_caller_who_says_much_makes_nobody_else_forgotten() -> None:
     texts = TrustedTexts()
     eve = replace(BOB, caller=Caller(id="key:eve"))
@@ -85,6 +105,23 @@ def test_one_caller_who_says_much_makes_nobody_else_forgotten() -> None:
     for number in range(100):
         heard(texts, replace(eve, run=f"run {number}"), "x" * 90_000)
     assert texts.unnamed(BOB, TOOL) is None
+
+
+def test_of_all_callers_who_came_first_is_forgotten_first_and_no_more_than_needed() -> None:
+    texts, much = TrustedTexts(), "target".ljust(99_800)
+    for number in range(32):
+        caller = replace(BOB, caller=Caller(id=f"key:{number}"))
+        for run in range(20):
+            heard(texts, replace(caller, run=f"run {run}"), much)
+
+    def forgotten() -> list[int]:
+        callers = {n: replace(BOB, caller=Caller(id=f"key:{n}"), run="run 0") for n in range(32)}
+        return [number for number, call in callers.items() if texts.unnamed(call, TOOL)]
+
+    assert forgotten() == []
+    for number in range(2):
+        heard(texts, replace(BOB, caller=Caller(id=f"key:new{number}")), much)
+    assert forgotten() == [0]
 
 
 def test_the_operators_own_words_hold_for_everybody() -> None:

@@ -25,6 +25,7 @@ from openfang.core.keys import Answer, Key, Question, Scope, Way
 from openfang.core.labels import Labels
 from openfang.core.results import Result, text_result
 from openfang.core.tools import Effect, Risk, Sink, Trust
+from openfang.core.trace import new_chain
 from openfang.storage.approvals import ApprovalStore
 from openfang.testing import ManualClock, OpenApp, TableSource, open_test_app
 
@@ -129,6 +130,28 @@ async def test_what_an_agent_may_do_for_one_it_may_not_for_another(
     await parked(app, caller=agent, asker="key:bob")
     made = app.make(TOOL, {"to": "prod"}, caller=agent, asker="key:ann")
     assert (await app.invoke(made)).text == "done"
+
+
+async def test_an_approval_from_before_it_was_known_who_asked_an_agent_still_counts(
+    app: OpenApp,
+) -> None:
+    await answer(app, await parked(app), approve=True)
+    app.file.connection.execute("UPDATE approvals SET root = ''")
+    assert (await app.call(TOOL, to="prod")).text == "done"
+
+
+async def test_a_question_says_in_which_chain_it_is_asked(app: OpenApp) -> None:
+    chain = new_chain().deeper("agent:a")
+    for number, starry in enumerate((None, "star")):
+        made = replace(chain, starry_id=starry)
+        question = await parked(app, chain=made, arguments={"to": str(number)})
+        stored = await app.parts.approvals.store.get(question)
+        assert stored is not None
+        assert stored.about["chain"] == {
+            "trace": starry or chain.trace_id,
+            "depth": 2,
+            "ancestors": ["agent:a"],
+        }
 
 
 async def test_a_denial_is_an_answer_too(app: OpenApp, source: TableSource) -> None:

@@ -10,14 +10,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.registry.test_registry import registry
 
 from openfang.core.calls import Call, Caller, Context, Mode, Role
 from openfang.core.decisions import ALLOW, Ask, Decision, Deny
 from openfang.core.ids import Kind
 from openfang.core.labels import Labels
 from openfang.core.tools import Risk, Tool
+from openfang.core.trace import new_chain
+from openfang.pipeline.catalog import Catalog
 from openfang.policy.engine import Engine
-from openfang.policy.rules.book import NO_RULING, Book, Looked, ruled
+from openfang.policy.rules.book import GATE, NO_RULING, Book, Looked, ruled
 from openfang.policy.rules.conditions import BadCondition, Facts, activation, compiled
 from openfang.policy.rules.hours import Hours
 from openfang.policy.rules.never import overruled
@@ -224,6 +227,38 @@ def test_a_condition_that_cannot_be_judged_refuses_and_asks_and_never_allows(
     ruling = said(rule)
     assert ruling.verdict.verdict == expected
     assert ruling.yes == ""
+    assert ("cannot be judged" in ruling.verdict.reason) is (says != "allow")
+
+
+def test_a_rule_whose_time_has_not_come_hides_none_behind_it() -> None:
+    never, ever = Hours(zone=ZoneInfo("UTC"), start=13 * 60), Hours(zone=ZoneInfo("UTC"))
+    rules = Rule(name="later", says="deny", hours=never), Rule(name="now", says="deny", hours=ever)
+    assert said(*rules).verdict.rules == ("now",)
+    looked = book(*rules).look(TOOL, CALL, Labels.NONE)
+    assert [one.found for one in looked] == ["not_now", "yes"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "args.path == '/tmp/x' && args.n == 3",
+        "caller.id == 'key:ci' && caller.role == 'user'",
+        "tool.id == 'mcp:files:delete' && tool.name == 'delete' && tool.source == 'files'",
+        "tool.kind == 'mcp' && tool.risk == HIGH && tool.tags == ['fs.delete']",
+        "tool.trust == 'medium' && tool.effect == 'none'",
+        "call.edge == 'mcp' && call.mode == 'planning' && call.project == 'p' && call.task == 't'",
+        "call.depth == 2 && call.ancestors == ['agent:a'] && call.root == 'key:ann'",
+        "labels == ['pii']",
+        "LOW < MEDIUM && MEDIUM < HIGH && HIGH < CRITICAL && tool.risk < CRITICAL",
+        "now == timestamp('2026-11-17T12:00:00Z')",
+    ],
+)
+def test_an_expression_reads_what_a_call_is(text: str) -> None:
+    context = Context(mode=Mode.PLANNING, project="p", task_id="t")
+    chain = new_chain().deeper("agent:a")
+    call = replace(CALL, edge="mcp", context=context, chain=chain, asker="key:ann")
+    condition = compiled(text)
+    assert condition.hold(activation(condition.needs, Facts(TOOL, call, Labels.PII, NOON))) is True
 
 
 def test_what_cannot_be_held_in_an_expression_is_not_let_through() -> None:
@@ -294,6 +329,14 @@ def test_a_rule_stands_in_for_a_person_and_never_for_a_gate(gate: Asking, outcom
         assert decided.verdicts[0].rules == ("yes",)
 
 
+def test_behind_a_gate_that_refuses_no_rule_is_reached() -> None:
+    decided = Engine((Asking("another", Deny),), rules=ALLOWING).decide(TOOL, CALL)
+    assert [(one.gate, one.verdict) for one in decided.verdicts] == [
+        ("another", "deny"),
+        (GATE, "not_reached"),
+    ]
+
+
 async def test_a_rule_does_not_answer_for_the_operators_own_gates() -> None:
     engine = Engine((), (Asking("low_trust"),), ALLOWING)
     assert (await engine.decide_all(TOOL, CALL)).outcome == "ask"
@@ -318,6 +361,11 @@ def test_a_tool_that_changes_is_indexed_anew() -> None:
         (9 * 60, 17 * 60, {1}, 12, True),
         (9 * 60, 17 * 60, {2}, 12, False),
         (22 * 60, 6 * 60, {1}, 23, True),
+        (22 * 60, 6 * 60, {1}, 22, True),
+        (22 * 60, 6 * 60, {1}, 21, False),
+        (22 * 60, 6 * 60, {0}, 6, False),
+        (9 * 60, 17 * 60, {1}, 9, True),
+        (9 * 60, 17 * 60, {1}, 17, False),
         (22 * 60, 6 * 60, {0}, 5, True),
         (22 * 60, 6 * 60, {1}, 5, False),
         (0, 1440, {1}, 0, True),
@@ -330,3 +378,14 @@ def test_hours_over_midnight_belong_to_the_day_they_began_on(
     hours = Hours(zone=ZoneInfo("UTC"), start=start, end=end, days=frozenset(days))
     at = datetime(2026, 11, 17, hour, tzinfo=UTC).timestamp()
     assert hours.hold(int(at * 10**9)) is held
+
+
+def test_who_is_hidden_the_same_sees_the_same_list() -> None:
+    hiding = book(
+        Rule(name="h", says="hide", callers=Names(("agent:*",))), Rule(name="d", says="deny")
+    )
+    tools = registry()
+    callers = [Caller(id=name) for name in ("agent:a", "agent:b", "key:ci")]
+    one, other, third = (Catalog(tools, hiding).sight(caller) for caller in callers)
+    assert one == other != third
+    assert Catalog(tools).sight(callers[0]) is Catalog(tools).sight(callers[2]) is None

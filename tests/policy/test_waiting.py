@@ -15,10 +15,11 @@ from openfang.core.errors import CallRefused, GuardTripped, Parked
 from openfang.core.ids import Kind
 from openfang.core.keys import Way
 from openfang.core.tools import Risk
+from openfang.policy import waits
 from openfang.testing import OpenApp, TableSource, open_test_app
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from pathlib import Path
 
 pytestmark = pytest.mark.requirement("C15.3")
@@ -87,11 +88,51 @@ async def test_the_answer_wakes_who_waits_and_nobody_reads_the_arguments_meanwhi
     assert ended == ["done"]
 
 
-async def test_what_another_process_answered_is_seen_too(app: OpenApp) -> None:
+async def deny_elsewhere(app: OpenApp) -> str:
+    """Answer the one open question as another process does: nobody here is told."""
     elsewhere = replace(app.parts.approvals)
+    (question,) = await elsewhere.store.pending(0)
+    await elsewhere.answer(question.id, approve=False, by=app.caller.id, via=Way.API)
+    return question.id
+
+
+async def until(held: Callable[[], object]) -> None:
+    with anyio.fail_after(10):
+        while not held():
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_what_another_process_answered_is_seen_too_whenever_it_comes(
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "_LOOK_SECONDS", 0.02)
     async with waiting(app, app.caller) as ended:
-        (question,) = await elsewhere.store.pending(0)
-        await elsewhere.answer(question.id, approve=False, by=app.caller.id, via=Way.API)
+        with asked(app) as reads:
+            await until(lambda: len(reads) > 1)
+        await deny_elsewhere(app)
+    assert ended == ["policy_violation"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_who_is_told_that_something_was_answered_elsewhere_looks_at_once(
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch, *, named: bool
+) -> None:
+    monkeypatch.setattr(waits, "_LOOK_SECONDS", 60.0)
+    async with waiting(app, app.caller) as ended:
+        question = await deny_elsewhere(app)
+        app.parts.approvals.waits._hear(question if named else "")
+    assert ended == ["policy_violation"]
+
+
+async def test_a_look_that_fails_is_told_and_is_not_the_last(
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waits, "_LOOK_SECONDS", 0.02)
+    async with waiting(app, app.caller) as ended:
+        app.file.connection.execute("ALTER TABLE approvals RENAME TO away")
+        await until(lambda: "What others answered cannot be seen" in caplog.text)
+        app.file.connection.execute("ALTER TABLE away RENAME TO approvals")
+        await deny_elsewhere(app)
     assert ended == ["policy_violation"]
 
 
@@ -104,6 +145,10 @@ async def test_of_one_caller_only_so_many_wait_and_the_next_asks_nothing(app: Op
         assert await approvals.store.count_pending(0) == len(approvals.waits) == 20
         with pytest.raises(Parked):
             await app.invoke(app.make(TOOL, {"to": "more"}, caller=busy))
+        (*_, first) = await approvals.store.pending(0)
+        await answer(app, first.id, approve=False)
+        await until(lambda: ended)
+        assert len(approvals.waits) == 19
         async with waiting(app, caller(app, "other")):
             for question in await approvals.store.pending(0):
                 await answer(app, question.id, approve=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from openfang.core.values import dataclass
 from openfang.safety.patterns import (
     Pattern,
     compile_pattern,
@@ -62,7 +62,7 @@ _LOOK_AGAIN: dict[str, Callable[[bytes], bool]] = {
 class Scan:
     """Patterns that are tried one by one, behind a single one that says whether any can match."""
 
-    __slots__ = ("_any", "_anything", "_each", "_values", "names")
+    __slots__ = ("_any", "_anything", "_rows", "_values", "names")
 
     def __init__(
         self,
@@ -71,13 +71,10 @@ class Scan:
         *,
         names: bool = False,
     ) -> None:
-        rows = (*table, *NAMED, *NUMBERS) if names else tuple(table)
+        self._rows = (*table, *NAMED, *NUMBERS) if names else tuple(table)
         self.names = names
         self._values = tuple(values)
-        self._each: tuple[tuple[str, Pattern], ...] = tuple(
-            (kind, shared_pattern(pattern)) for kind, pattern in rows
-        )
-        patterns = [*(pattern for _, pattern in rows), *map(escape, self._values), NEEDLESS]
+        patterns = [*(pattern for _, pattern in self._rows), *map(escape, self._values), NEEDLESS]
         self._anything = "|".join(patterns)
         compiled = compile_pattern if self._values else shared_pattern
         self._any = compiled(self._anything, groups=False)
@@ -107,7 +104,7 @@ class Scan:
             if span.end > cut
         ]
         if self.names and text and contained(_MEMBER, name) and not _is_mark(text):
-            spans.append(Span(0, len(self._each), len(text), kind))
+            spans.append(Span(0, len(self._rows), len(text), kind))
         return sorted(spans)
 
     def known(self, text: bytes) -> Iterator[Span]:
@@ -119,9 +116,9 @@ class Scan:
                 start = text.find(value, start + 1)
 
     def _shaped(self, text: bytes) -> Iterator[Span]:
-        for rank, (kind, pattern) in enumerate(self._each, 1):
+        for rank, (kind, pattern) in enumerate(self._rows, 1):
             look_again = _LOOK_AGAIN.get(kind)
-            for match in pattern.finditer(text):
+            for match in shared_pattern(pattern).finditer(text):  # compiled by the first secret
                 start, end = match.span(1)
                 if look_again is None or look_again(text[start:end]):
                     yield Span(start, rank, end, kind)

@@ -115,6 +115,30 @@ async def test_a_toolset_has_an_address_and_a_key_sees_its_share_of_it(tmp_path:
     assert nowhere.status == 404
 
 
+@pytest.mark.requirement("C17.1")
+async def test_a_toolset_offers_tools_by_the_names_and_words_of_the_operator(
+    tmp_path: Path,
+) -> None:
+    config = """
+        [toolsets.named]
+        tools = ["mcp:*:re*"]
+        rename = { "mcp:fs:read" = "open-it" }
+        descriptions = { "mcp:fs:read" = "Opens it." }
+    """
+    sources = [table("fs", read="Reads.", write="Writes."), table("git", "reset")]
+    async with live(tmp_path, config=config, sources=sources) as node:
+        shown = (await ask(node, "/mcp/named", "tools/list")).json["result"]["tools"]
+        called = (await ask(node, "/mcp/named", "tools/call", name="open-it")).json
+        events = await node.app.events()
+
+    assert [(tool["name"], tool["description"]) for tool in shown] == [
+        ("mcp_git_reset", "[MCP:git]"),
+        ("open-it", "Opens it."),
+    ]
+    assert called["result"]["content"] == [{"type": "text", "text": "read {}"}]
+    assert {event.context["tool"] for event in events if "tool" in event.context} == {"mcp:fs:read"}
+
+
 @pytest.mark.requirement("C17.2")
 async def test_a_toolset_in_search_mode_is_found_and_called_by_its_two_tools(
     tmp_path: Path,

@@ -206,7 +206,9 @@ async def test_a_cost_above_a_whole_burst_is_never_granted(tmp_path: Path) -> No
 
 
 async def test_a_call_that_is_malformed_is_paid_for(tmp_path: Path) -> None:
-    async with live(tmp_path, config=DEFAULT) as node:
+    # So slow that no cell comes back meanwhile.
+    config = "[limits]\ncells_per_minute = 1\nburst = 500"
+    async with live(tmp_path, config=config) as node:
         spent = left(await node.get("/api/version"))
         for body, query in ((b"{", ""), (b"[]", ""), (b"{}", "?no=such")):
             path = f"/api/tools/system_time/call{query}"

@@ -6,7 +6,6 @@ It is light: what makes pages is imported, and its templates are read, when the 
 from __future__ import annotations
 
 import logging
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -87,6 +86,8 @@ class WebEdge:
         if isinstance(error, Unauthenticated):
             where = (b"location", LOGIN.encode())
             return Answer(body=b"", status=_SEE_OTHER, content_type=HTML, headers=(where,))
+        from html import escape  # noqa: PLC0415 - it holds the names of 2,000 characters
+
         text = _FAULT.format(what=escape(error.message), way_out=escape(error.way_out))
         return Answer(
             body=text.encode(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from openfang.core.clients import QUESTIONS
 from openfang.core.errors import SourceFailed
 from openfang.core.news import Updated
 from openfang.core.results import error_result
+from openfang.core.values import dataclass
 from openfang.host.chatter import LONGEST_LINE, Chatter
 from openfang.protocols.hops.path import from_elsewhere
 from openfang.protocols.mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BadAnswer, RpcError
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("openfang.mcp")
 _LONGEST_INSTRUCTIONS: Final = 20_000
 _SHOWN: Final = 200
-# A node that died is found out by one call that breaks, and another that does not reach it.
-_AGAIN: Final = 2
+# A node that died is found out by calls that break, and another that does not reach it.
+_AGAIN: Final = 4
 _LONGEST_URI: Final = 8_192
 # Each name is remembered for ever (C1.3): a server that makes up new ones all the time must not.
 _MOST_NAMES: Final = 20_000

@@ -2,7 +2,7 @@
 
 Options: `say=TEXT` writes a line on standard error first, `tools=a,b` offers these, `broken` lists
 an entry that is no tool, `refuse` ends with a complaint, `show=NAME` answers with a variable,
-`parts=JSON` with these parts.
+`parts=JSON` with these parts, `adds=FILE` adds the text as a line to a file.
 """
 
 from __future__ import annotations
@@ -24,6 +24,25 @@ def tools() -> list[dict[str, Any]]:
     return [*offered, {"name": "broken"}] if "broken" in OPTIONS else offered
 
 
+def add(file: str, line: str) -> None:
+    """Add a line at once: others add to the same file."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(handle, f"{line}\n".encode())
+    os.close(handle)
+
+
+def called(arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    if "parts" in OPTIONS:
+        return json.loads(OPTIONS["parts"])
+    text = arguments.get("text", "")
+    if "show" in OPTIONS:
+        text = os.environ.get(OPTIONS["show"], "unset")
+    elif "adds" in OPTIONS:
+        add(OPTIONS["adds"], text)
+        text = "added"
+    return [{"type": "text", "text": text}]
+
+
 def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     match method:
         case "initialize":
@@ -36,12 +55,8 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {}
         case "tools/list":
             return {"tools": tools()}
-        case "tools/call" if "parts" in OPTIONS:
-            return {"content": json.loads(OPTIONS["parts"])}
         case "tools/call":
-            shown = os.environ.get(OPTIONS.get("show", ""), "unset")
-            text = shown if "show" in OPTIONS else params["arguments"].get("text", "")
-            return {"content": [{"type": "text", "text": text}]}
+            return {"content": called(params["arguments"])}
         case _:
             return None
 
