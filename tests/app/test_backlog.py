@@ -47,7 +47,7 @@ async def kept(database: Database, names: StoredNames) -> Mapping[str, str]:
 
 
 async def drained(writer: Writer) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await writer.drain()
         await anyio.lowlevel.checkpoint()
 
@@ -84,7 +84,7 @@ async def test_what_could_not_be_kept_is_tried_again_at_the_next_change(
     database.connection.execute("ALTER TABLE audit RENAME TO away_too")
     names.save({"mcp:a:b": "first", "mcp:a:c": "second"}, {})
     names.backlog.add(HELD)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while caplog.text.count("could not be kept yet") < 2:
             await anyio.lowlevel.checkpoint()
     database.connection.execute("ALTER TABLE away RENAME TO names")

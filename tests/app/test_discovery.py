@@ -53,7 +53,7 @@ async def answering(body: bytes = HEALTHY, status: str = "200 OK") -> AsyncGener
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
@@ -233,7 +233,7 @@ async def test_a_daemon_that_ends_is_waited_for_and_one_that_does_not_is_named(
     async def wait() -> None:
         found.append(await daemon_of(tmp_path))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group, only_daemon(tmp_path):
             group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -259,7 +259,7 @@ async def test_a_daemon_that_never_answers_is_given_up_in_time(
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     async with only_daemon(tmp_path):
         await note(tmp_path, this_daemon("127.0.0.1", server.sockets[0].getsockname()[1]))
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             found = await look(tmp_path)
             await left.wait()
     server.close()
@@ -283,7 +283,7 @@ async def test_a_daemon_that_begins_on_a_busy_machine_waits_longer_for_itself(
     port: int = server.sockets[0].getsockname()[1]
     async with only_daemon(tmp_path):
         await note(tmp_path, this_daemon("127.0.0.1", port))
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(until_healthy, f"http://127.0.0.1:{port}")
                 assert isinstance(await look(tmp_path), Absent)

@@ -56,7 +56,7 @@ class Heard:
         return answer
 
     async def times(self, count: int) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len(self.seen) < count:
                 self._more = anyio.Event()
                 await self._more.wait()
@@ -87,13 +87,13 @@ class House:
         return [row for kind in "ab" for row in at_once(self.store.soonest(kind, 100))]
 
     async def empty(self) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while self.rows():
                 await anyio.lowlevel.checkpoint()
 
     async def planned(self, tries: int) -> Timer:
         """Wait until one row alone is left, tried so often."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while [row.tries for row in self.rows()] != [tries]:
                 await anyio.lowlevel.checkpoint()
         return self.rows()[0]
@@ -293,7 +293,7 @@ async def test_rows_survive_a_restart_also_in_the_middle(house: House) -> None:
     first.register("a", hang)
     await first.plan(house.timer())
     async with running(first):
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await begun.wait()
     second, heard = house.loop(), Heard()
     second.register("a", heard)
@@ -354,7 +354,7 @@ async def test_a_database_that_cannot_be_written_is_tried_again(
     connection = cast("Database", house.store.database).connection
     connection.execute("ALTER TABLE timers RENAME TO away")
     async with running(loop):
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while "What is due waits" not in caplog.text:
                 await anyio.lowlevel.checkpoint()
         connection.execute("ALTER TABLE away RENAME TO timers")

@@ -205,7 +205,7 @@ async def test_an_ending_that_cannot_be_written_is_owed_until_it_can(tmp_path: P
             await running.wait()
             with unwritable(app):
                 go.set()
-                with anyio.fail_after(10):
+                with anyio.fail_after(30):
                     while not broker._owed:
                         await anyio.lowlevel.checkpoint()
                 for tool in ("mcp:demo:echo", "mcp:demo:unknown"):

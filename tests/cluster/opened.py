@@ -33,6 +33,6 @@ async def _opened(node: Node) -> AsyncGenerator[OpenApp]:
     listening = anyio.Event()
     async with open_app(home, environ) as parts:
         parts.database.on("tasks", lambda _: listening.set())
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await listening.wait()
         yield OpenApp(parts, _ADMIN)

@@ -106,7 +106,7 @@ async def node(url: str, me: str) -> AsyncGenerator[Beside]:
 
 async def until(met: Callable[[], bool], *nodes: Beside) -> None:
     """Look again whenever a node has; none of them takes longer than its rhythm."""
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         while not met():
             for one in nodes:
                 one.leases.nudge()

@@ -117,7 +117,7 @@ async def test_a_peer_that_came_with_a_reload_is_named_to_the_other_nodes(
             app.parts.config = await to_thread.run_sync(load, a.cli.home, environ)
             app.parts.peers.apply(app.parts.config)
             await app.parts.peers.settled()
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 while "late" not in await asked(app):  # noqa: ASYNC110 - told in the background
                     await anyio.sleep(0.01)
         assert await peers(b) == {"old", "late", "new"}

@@ -96,7 +96,7 @@ def called(node: Node, tool: str = "add", note: str = "") -> Any:
 def connected(cluster: Cluster) -> str:
     """Wait until all nodes reach it, and name the one that has it."""
     for node in cluster.nodes:
-        until(20, lambda node=node: where(node))
+        until(100, lambda node=node: where(node))
         first = called(node, note=f"first-{node.name}")
         assert first.get("outcome") == "ok", (first, shown(node))
     return where(cluster.nodes[0])
@@ -173,7 +173,7 @@ def test_everything_passes_between_a_client_and_a_server_at_another_node(
             there_and_back(asking, once)
         called(other, "grow")
         for node in cluster.nodes:
-            until(10, lambda node=node: called(node, "grown").get("outcome") == "ok")
+            until(100, lambda node=node: called(node, "grown").get("outcome") == "ok")
         on_record(other, holder)
         nobody_else_comes_in(other, holder)
 
@@ -191,7 +191,7 @@ def test_a_lazy_one_is_begun_once_by_any_node_and_what_is_idempotent_is_made_aga
         other = next(node for node in cluster.nodes if node.name != holder)
         with ThreadPoolExecutor(2) as calls:
             again, not_again = (calls.submit(called, other, tool, tool) for tool in WAITING)
-            until(10, lambda: {f"{tool} {tool}" for tool in WAITING} <= set(once.lines("calls")))
+            until(100, lambda: {f"{tool} {tool}" for tool in WAITING} <= set(once.lines("calls")))
             cluster.kill(holder)
             (once.folder / "go").touch()
             assert again.result().get("outcome") == "ok", again.result()
@@ -211,7 +211,7 @@ def there_and_back(asking: Client, once: Once) -> None:
     assert {"notifications/progress", "notifications/message"} <= set(told), asking.heard
     (once.folder / "go").unlink()
     asking.call("mcp_once_wait", note="long", leave_at="notifications/progress")
-    until(10, lambda: "cancelled long" in once.lines("calls"))
+    until(100, lambda: "cancelled long" in once.lines("calls"))
 
 
 def on_record(other: Node, holder: Node) -> None:

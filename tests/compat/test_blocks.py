@@ -193,7 +193,7 @@ async def test_the_seeds_audit_handler_is_registered_and_fed(tmp_path: Path) -> 
     run(block(11), send_to_external_system=external.send)
     async with house(tmp_path) as app:
         await ToolRouter().invoke_tool("mcp:demo:echo", {}, InvocationContext())
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await external.complete.wait()
         written = await app.events()
     assert external.got[1:] == written

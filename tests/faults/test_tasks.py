@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.requirement("C5.7"), pytest.mark.needs("bwrap")]
 
 SLOW = Path(__file__).with_name("slow_peer.py")
-SOON = 10.0
+SOON = 30.0
 SERVERS = """
 [[mcp_servers]]
 name = "slow"

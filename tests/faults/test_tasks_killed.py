@@ -42,7 +42,7 @@ KILLS = int(os.environ.get("SOAK_KILLS", "6"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 CLIENTS = 4
 MOST = 30
-SOON = 5.0
+SOON = 50.0
 FINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 CONFIG = f"{ENABLED}max_tasks = 1_000_000\n{PUSHED}"
 UNFINISHED = "SELECT id FROM tasks WHERE final = 0"

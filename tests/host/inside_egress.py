@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 async def refused(way: Way, host: str, port: int) -> set[str]:
     """Ask for a host in both forms, and give the rules that refused it."""
     way.visits.clear()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         assert await way.tunnel(host, port) in {400, 403}
         assert await way.status(get(f"http://{host}:{port}/")) in {400, 403}
     rules = [visit.rule for visit in way.visits if isinstance(visit, Refused)]

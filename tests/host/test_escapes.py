@@ -332,7 +332,7 @@ async def test_a_port_of_the_child_is_not_reached_from_outside(tmp_path: Path) -
         port = probe.getsockname()[1]
     argv = (sys.executable, "-I", "-S", "-c", LISTENS, str(port))
     sandboxed = await to_thread.run_sync(lambda: Ground(root=tmp_path).launch(*argv))
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with started(sandboxed, Ready()) as child:
             await child.heard.wait()
             with pytest.raises(ConnectionRefusedError):

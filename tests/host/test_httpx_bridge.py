@@ -85,7 +85,7 @@ async def test_what_came_before_a_body_broke_off_is_given_first() -> None:
     async with listener, anyio.create_task_group() as tasks, opening() as opens:
         tasks.start_soon(listener.serve, breaks)
         async with opens("GET", url, {}, None) as answer:
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 while answer._answer.content.exception() is None:  # pyright: ignore[reportPrivateUsage]
                     await checkpoint()
             assert await answer.some() == b"words"
@@ -140,7 +140,7 @@ async def test_what_is_left_open_ends_with_the_client() -> None:
         finally:
             gone.set()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(endless) as url, opening() as opens:
             async with bridged(opens) as client:
                 request = client.build_request("GET", url)

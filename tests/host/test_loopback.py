@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("C20")
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-SECONDS = 5.0
+SECONDS = 30.0
 
 
 class Peer:

@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 async def test_who_dials_is_heard_however_long_the_path_is(path: Path) -> None:
     listener = await to_thread.run_sync(listen_privately, path)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         dialling = dialled(path)
         assert dialling is not None
         reader, writer = await streams(await accepted(listener))
@@ -73,7 +73,7 @@ def test_what_a_dead_one_left_behind_is_replaced(path: Path) -> None:
 async def test_somebody_else_is_turned_away_even_where_the_folder_is_open() -> None:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     name = f"\0openfang-test-{os.getpid()}"
-    with listener, anyio.fail_after(10):
+    with listener, anyio.fail_after(30):
         listener.bind(name)
         listener.listen()
         async with anyio.create_task_group() as group:

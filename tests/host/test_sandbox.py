@@ -573,9 +573,9 @@ if sys.argv[2] == "stay":
 """
 
 
-async def gone_within_a_second(word: str) -> bool:
+async def gone_soon(word: str) -> bool:
     """Wait for the last process to go."""
-    with anyio.move_on_after(1.0):
+    with anyio.move_on_after(10.0):
         while await to_thread.run_sync(marked, word):
             await anyio.lowlevel.checkpoint()
         return True
@@ -595,21 +595,21 @@ async def test_no_descendant_is_left_when_the_connection_ends(ground: Ground, ne
                 egress=None if network == "none" else egress,
             )
         )
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with started(launch, Ready()) as child:
                 await child.heard.wait()
                 assert len(await to_thread.run_sync(marked, word)) >= 5
-        assert await gone_within_a_second(word)
+        assert await gone_soon(word)
 
 
 @inside
 @pytest.mark.requirement("C3.8")
 async def test_what_a_child_leaves_behind_is_gone_when_it_ends(ground: Ground) -> None:
     word = f"family-{uuid4().hex}"
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         finished = await ground.run(sys.executable, "-I", "-S", "-c", FAMILY, word, "leave")
     assert (finished.exit_code, finished.stdout) == (0, b"ready\n")
-    assert await gone_within_a_second(word)
+    assert await gone_soon(word)
 
 
 DAEMON = """
@@ -661,7 +661,7 @@ async def test_no_descendant_is_left_when_we_are_killed(tmp_path: Path, user: st
             daemon.kill()
 
     await to_thread.run_sync(kill_it)
-    assert await gone_within_a_second(word)
+    assert await gone_soon(word)
 
 
 # As an ordinary user

@@ -40,7 +40,7 @@ async def test_it_serves_until_it_is_told_to_stop(host: str) -> None:
     stop, ready = anyio.Event(), anyio.Event()
     run = partial(serve, Echo(), listener, Crowd(ServerLimits()), stop=stop, ready=ready.set)
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await ready.wait()

@@ -171,8 +171,8 @@ def test_the_doctor_says_what_the_machine_offers(daemon: Daemon) -> None:
 # The end
 
 
-def gone_within_a_second(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 1
+def gone_soon(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 10
     while any(map(alive, pids)):
         if time.monotonic() > deadline:
             return False
@@ -196,10 +196,10 @@ def test_no_descendant_is_left_when_the_daemon_is_killed(tmp_path: Path) -> None
         first, second = family(daemon, "one"), family(daemon, "two")
         assert min(len(first), len(second)) >= 4
         assert home.run("servers", "disable", "one").returncode == 0
-        assert gone_within_a_second(first)
+        assert gone_soon(first)
         assert all(map(alive, second))
         daemon.tell(signal.SIGKILL)
-        assert gone_within_a_second(second)
+        assert gone_soon(second)
 
 
 def family(daemon: Daemon, name: str) -> list[int]:

@@ -118,7 +118,7 @@ async def test_who_ends_while_its_client_is_asked_gives_nothing_back_twice() -> 
 
 async def test_who_comes_back_to_a_full_lane_goes_on_without_a_slot() -> None:
     slots = Slots()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with (slot := Slot(slots, "demo", 1, "me")):
             async with slot.lent():
                 await slots.acquire("demo", 1)

@@ -67,7 +67,7 @@ async def beside_a_good_one(root: Path) -> AsyncGenerator[Stage]:
         assert await on.answer(good) == "fine"
         warm = on.programs._keepers["good"]._warm
         yield on
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert await on.answer(good) == "fine"
         assert on.programs._keepers["good"]._warm is warm
     await nothing_is_left(root)
@@ -559,7 +559,7 @@ async def test_one_that_is_killed_is_started_again(tmp_path: Path) -> None:
         assert warm is not None
         assert warm._lines is not None
         os.kill(warm._lines.process.pid, signal.SIGKILL)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await warm.over.wait()
         assert warm.reason == "it was ended by the signal SIGKILL"
         assert await on.answer(spec) == "1"

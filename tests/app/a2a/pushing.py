@@ -80,7 +80,7 @@ class Receiver:
         return answer if isinstance(answer, web.Response) else await answer(request)
 
     async def times(self, count: int) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len(self.taken) < count:
                 self._more = anyio.Event()
                 await self._more.wait()
@@ -192,13 +192,13 @@ class House:
 
     async def told(self) -> None:
         """Wait until nobody is to be told of anything."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while self.waiting():
                 await anyio.lowlevel.checkpoint()
 
     async def tried(self, tries: int) -> Timer:
         """Wait until what is due first has failed so often."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while self.waiting()[0].tries != tries:
                 await anyio.lowlevel.checkpoint()
         return self.waiting()[0]

@@ -27,7 +27,7 @@ async def served(tmp_path: Path) -> AsyncGenerator[Served]:
 
 async def until(what: Callable[[], Awaitable[bool]]) -> None:
     """Ask until it is so: of what is over on the other side nothing tells."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while not await what():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)
 
@@ -85,7 +85,7 @@ async def test_a_stream_ends_with_its_key(served: Served) -> None:
     async with served.stream("waiter", "SubscribeToTask", wanted, key=other) as stream:
         await stream.next()
         await served.node.ask("DELETE", "/api/keys/other")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await stream.rest()
     assert not served.demo.cancelled.is_set()
 
@@ -106,7 +106,7 @@ async def test_streams_and_waiting_end_with_the_node(served: Served) -> None:
         await until(both)
         served.node.stop.set()
         served.front.staying.end()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await stream.rest()
             answer = await waiting
     assert answer["result"]["task"]["status"]["state"] in {
@@ -119,7 +119,7 @@ async def test_a_stream_that_is_silent_says_that_it_is_there(served: Served) -> 
     params = {"message": served.message("go")}
     async with served.stream("waiter", "SendStreamingMessage", params) as stream:
         lines = stream.response.content
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while await lines.readline() != b": still here\n":
                 pass
         served.demo.released.set()

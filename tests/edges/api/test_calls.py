@@ -231,7 +231,7 @@ async def test_who_prefers_to_wait_gets_the_answer_of_the_person(node: Live) -> 
 
 
 async def first_question(node: Live) -> str:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while not (found := (await node.get("/api/approvals")).json["approvals"]):
             await anyio.lowlevel.checkpoint()
     return found[0]["id"]

@@ -71,7 +71,7 @@ async def test_what_is_under_way_is_counted(node: Live, demo: Demo) -> None:
     async with anyio.create_task_group() as group, listening(node), listening(node):
         for _ in range(3):
             group.start_soon(node.call, "mcp:demo:wait")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while demo.waiting < 3:
                 await anyio.lowlevel.checkpoint()
         await node.call("mcp:demo:deploy")

@@ -60,7 +60,7 @@ async def test_nothing_changed_is_nothing_on_record(node: Live) -> None:
 async def test_a_file_that_changes_is_noticed(node: Live) -> None:
     async with listening(node) as stream:
         await write(node, RAISED + '[tools]\ndisabled = ["system_time"]\n')
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             event = await stream.next()
     assert event is not None
     assert event.data["event_type"] == "config_reloaded"
@@ -69,13 +69,13 @@ async def test_a_file_that_changes_is_noticed(node: Live) -> None:
 
 async def test_a_bad_file_is_noticed_too_and_changes_nothing(node: Live) -> None:
     await write(node, RAISED + "nonsense = 1\n")
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while (told := await state(node))["state"] == "in force":
             await anyio.lowlevel.checkpoint()
     assert told["problems"][0]["key"] == "limits.nonsense"
     assert (await node.call("mcp:demo:echo")).status == 200
     await write(node, RAISED)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while (told := await state(node))["state"] != "in force":
             await anyio.lowlevel.checkpoint()
     assert told["problems"] == []
@@ -238,7 +238,7 @@ async def test_an_included_file_is_watched_as_well(node: Live) -> None:
     assert (await reload(node, f'include = ["more.toml"]\n{RAISED}')).status == 200
     async with listening(node) as stream:
         await to_thread.run_sync(more.write_text, '[policy]\nblacklist = ["fs.write"]\n')
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             event = await stream.next()
     assert event is not None
     assert (await node.call("mcp:demo:write")).status == 403

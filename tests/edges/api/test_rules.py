@@ -225,7 +225,7 @@ async def test_rules_change_under_calls_and_each_call_is_decided_by_one_of_them(
 
     async with anyio.create_task_group() as group:
         group.start_soon(waiting)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await demo.begun.wait()
         for _ in range(8):
             group.start_soon(calling)

@@ -47,7 +47,7 @@ def new_edge(node: Live, *, sessions: Sessions | None = None, beat: float = 15.0
 
 async def until(true: Callable[[], object]) -> None:
     """Wait for what nobody tells."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not true():  # noqa: ASYNC110 - see above
             await anyio.sleep(0.005)
 

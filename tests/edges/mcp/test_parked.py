@@ -103,7 +103,7 @@ class Desk:
         meta = {**META, **more.pop("meta", {})}
         params: dict[str, Any] = {"name": name, "arguments": arguments, "_meta": meta, **more}
         context = modern_context(params, shelf or self.shelf, Nowhere(), run=run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             return await self.handler.handle("tools/call", params, context)
 
     async def again(self, asked: Mapping[str, Any], responses: Any, **more: Any) -> dict[str, Any]:

@@ -105,7 +105,7 @@ async def test_a_client_hears_of_a_skill_that_is_added_and_removed(tmp_path: Pat
     async with live(tmp_path) as node:
         talk = await greet(node)
         async with talk.listening() as stream:
-            with fail_after(5):
+            with fail_after(30):
                 await enabled(node, "release-notes")
                 told = set[str]()
                 while told != {f"notifications/{one}/list_changed" for one in LISTS}:

@@ -47,7 +47,7 @@ async def test_while_nothing_is_said_a_comment_says_that_the_stream_is_alive() -
         return text_result("at last")
 
     found = b""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         stream = await streamed(late, chunks(), 0.01)
         async for piece in stream.pieces:
             found += piece
@@ -74,7 +74,7 @@ async def test_who_does_not_read_is_cut_off_with_a_reason_and_the_run_ends() -> 
             ended.set()
         raise AssertionError
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         stream = await streamed(endless, chunks(), 10)
         async with aclosing(stream.pieces) as pieces:
             found = [piece async for piece in pieces]

@@ -60,7 +60,7 @@ async def node(url: str, folder: Path, name: str) -> AsyncGenerator[Node]:
             look_seconds=60.0,
         )
         service.listen(storage)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await listening.wait()
         async with anyio.create_task_group() as group:
             await group.start(service.run)

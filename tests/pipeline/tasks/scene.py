@@ -164,6 +164,6 @@ async def cut_off(doing: Coroutine[Any, Any, object], turns: int) -> None:
 
 async def idle(service: TaskService) -> None:
     """Wait until nothing is worked on."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while any(room.task is not None for room in service._rooms):
             await checkpoint()

@@ -69,7 +69,7 @@ async def test_who_watches_at_another_node_hears_of_it_at_once(two: tuple[Node, 
     held = Held()
     task = await a.begin(held)
     async with aclosing(b.service.watch(task.id)) as watched:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert await anext(watched) == task
             await held.began.wait()
             held.go.set()
@@ -89,7 +89,7 @@ async def test_a_task_that_is_cancelled_at_another_node_ends_at_once(
     a, b = two
     held = Held()
     task = await a.begin(held)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await held.began.wait()
         async with aclosing(a.service.watch(task.id)) as watched:
             await anext(watched)
@@ -116,11 +116,11 @@ async def test_an_answer_at_another_node_reaches_who_asked_with_what_it_carries(
     task = await a.begin(work)
     for node, text in ((b, "red"), (a, "blue")):
         await asked(node.service, task.id)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await node.service.answer(task.id, says(text, text), Labels.UNTRUSTED_AGENT)
             again = await b.service.answer(task.id, says(text, text))
         assert says(text, text) in again.history
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         ended = await b.service.settled(task.id)
     assert carried == [Labels.UNTRUSTED_AGENT] * 2
     assert [one.text for one in ended.history] == [
@@ -157,7 +157,7 @@ async def test_of_answers_at_two_nodes_at_once_one_is_taken(two: tuple[Node, Nod
             return
         taken.append(text)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for node, text in zip(two, ("red", "blue"), strict=True):
                 group.start_soon(answer, node, text)
@@ -232,7 +232,7 @@ async def test_a_task_that_another_node_took_over_is_not_worked_on_any_more(
     a, b = two
     held, taken = Held(), Held()
     task = await a.begin(held)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await held.began.wait()
         mine = await a.storage.read("SELECT process FROM tasks WHERE id = ?", (task.id,))
         await b.service._taken_over(task.id, mine[0][0], taken)  # pyright: ignore[reportPrivateUsage]
@@ -251,7 +251,7 @@ async def test_what_is_being_said_at_one_node_is_read_at_every_other(
     a, b = two
     held = Held()
     task = await a.begin(held)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await held.began.wait()
         assert held.listener
         held.listener(Words("Once "))
@@ -286,7 +286,7 @@ async def test_who_misses_words_is_told_all_of_them_again(
     a, b = two
     held = Held()
     task = await a.begin(held)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await held.began.wait()
         assert held.listener
         async with aclosing(b.service.watch(task.id)) as watched:

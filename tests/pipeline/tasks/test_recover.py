@@ -67,7 +67,7 @@ async def test_after_kill_9_tasks_go_on_or_end_with_what_is_known(tmp_path: Path
         async def ended_as(task_id: str) -> Result | None:
             return text_result("I had answered") if task_id == answered else None
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(watch)
                 with pytest.raises(Conflict):
@@ -114,7 +114,7 @@ async def test_a_database_that_is_locked_at_the_start_is_waited_for(tmp_path: Pa
             with pytest.raises(AuditUnavailable):
                 await again.begin(answers)
             other.execute("ROLLBACK")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             ended = [await again.service.settled(task.id) for task in tasks]
         assert [task.state for task in ended] == [TaskState.COMPLETED, TaskState.FAILED]
 
@@ -127,7 +127,7 @@ async def test_what_another_process_works_on_is_left_alone(tmp_path: Path) -> No
             await other.service.recover({task.id: answers}, never)
             await node.service.recover({task.id: answers}, never)
         held.go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert (await node.service.settled(task.id)).state is TaskState.COMPLETED
         assert node.states(task) == ["submitted", "working", "completed"]
 
@@ -150,7 +150,7 @@ async def test_of_two_processes_one_goes_on(tmp_path: Path) -> None:
             group.start_soon(recover, one.service)
             group.start_soon(recover, two.service)
         both.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             ended = [await node.service.settled(task.id) for node in (one, two)]
         assert ended[0] == ended[1]
         assert len(works) == 1
@@ -162,7 +162,7 @@ async def test_who_comes_while_a_task_is_taken_over_hears_nothing_twice(tmp_path
     seen: list[list[Seen]] = []
     async with scene(tmp_path) as node:
         task = await node.begin(Held())
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with scene(tmp_path, busy=True) as again, anyio.create_task_group() as group:
 
             async def watch() -> None:
@@ -188,7 +188,7 @@ async def test_who_watches_a_task_that_nobody_goes_on_with_is_told(tmp_path: Pat
         async with scene(tmp_path) as node:
             task = await node.begin(Held())
             await watching.service.recover({}, never)
-        with anyio.fail_after(5), pytest.raises(SourceFailed):
+        with anyio.fail_after(30), pytest.raises(SourceFailed):
             await watching.service.settled(task.id)
 
 
@@ -206,7 +206,7 @@ async def test_a_task_to_which_nothing_happens_is_given_up_and_its_work_ended(
         node.clock.advance(1800)
         again = await node.service.expire(node.clock.time_ns())
         assert again == start + hour + hour // 2
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.ended.wait()
         gone = await node.service.find(stuck.id)
         assert gone

@@ -61,7 +61,7 @@ async def test_what_was_known_while_it_was_worked_on_is_forgotten_with_the_end(
         held = Held()
         task = await node.begin(held)
         assert await node.service.find(task.id) is node.service._rooms.task(task.id)
-        with node.service._rooms.of(task.id) as room, anyio.fail_after(10):
+        with node.service._rooms.of(task.id) as room, anyio.fail_after(30):
             held.go.set()
             await node.service.settled(task.id)
             await idle(node.service)
@@ -72,7 +72,7 @@ async def test_a_question_that_was_answered_is_asked_no_more(tmp_path: Path) -> 
     async with scene(tmp_path) as node:
         task = await node.begin(asks(ONE))
         await asked(node.service, task.id)
-        with node.service._rooms.of(task.id) as room, anyio.fail_after(10):
+        with node.service._rooms.of(task.id) as room, anyio.fail_after(30):
             assert room.question is not None
             await node.service.answer(task.id, says("red"))
             await idle(node.service)
@@ -96,7 +96,7 @@ async def test_whoever_has_lost_a_task_to_another_process_says_that_it_has_not_e
         async def work() -> None:
             ended.append(await again.service.work(task.id, build))
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(work)
                 await held.began.wait()
@@ -136,7 +136,7 @@ async def test_a_change_is_on_record_with_its_conversation_and_how_grave_it_is(
     work = answers if state == "completed" else breaks(SourceFailed("It broke."))
     async with scene(tmp_path) as node:
         task = await node.begin(work, context="talk")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await node.service.settled(task.id)
         sql = "SELECT level, payload FROM audit WHERE event = 'task_changed' ORDER BY seq"
         *_, (found, payload) = node.database.read_now(sql)

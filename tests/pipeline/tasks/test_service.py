@@ -78,7 +78,7 @@ async def test_a_task_is_kept_before_its_work_begins_and_ends_with_the_answer(
             "hello",
         )
         held.go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             ended = await node.service.settled(begun.id)
         assert await node.service.find(begun.id) == ended
         assert (ended.state, ended.version) == (TaskState.COMPLETED, 3)
@@ -106,7 +106,7 @@ async def test_what_the_agent_made_are_artifacts_and_what_it_answered_is_a_messa
     content = (text_part("here"), *artifact_parts(made))
     async with scene(tmp_path) as node:
         work = brings(Result(content=content, labels=Labels.PII))
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             task = await node.service.settled((await node.begin(work)).id)
         assert [part for one in task.history[1:] for part in one.parts] == [text_part("here")]
         assert [(one.name, one.parts) for one in task.artifacts] == [
@@ -147,7 +147,7 @@ async def test_a_work_that_fails_ends_its_task_with_the_reason(
     tmp_path: Path, error: Exception, state: str, reason: str
 ) -> None:
     async with scene(tmp_path) as node:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             task = await node.service.settled((await node.begin(breaks(error))).id)
         assert task.status
         assert (task.state.value, reason in task.status.text) == (state, True)
@@ -164,7 +164,7 @@ async def test_what_the_agent_calls_an_error_is_one(
 ) -> None:
     result = Result(content=error_result("I cannot.").content, is_error=True, structured=structured)
     async with scene(tmp_path) as node:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             task = await node.service.settled((await node.begin(brings(result))).id)
         assert task.status
         assert (task.state.value, task.status.text) == (state, "I cannot.")
@@ -187,7 +187,7 @@ async def test_the_same_message_is_taken_once_also_when_it_comes_many_times_at_o
         async with anyio.create_task_group() as group:
             for _ in range(20):
                 group.start_soon(send)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             ended = await node.service.settled(tasks[0].id)
         assert {task.id for task in tasks} == {ended.id}
         assert (await node.begin(work, message_id="m1")) == ended
@@ -205,7 +205,7 @@ async def test_the_oldest_that_has_ended_goes_first_and_what_is_under_way_never(
 ) -> None:
     async with scene(tmp_path, bounds=TaskBounds(most=4)) as node:
         running = await node.begin(Held())
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             ended = [
                 (await node.service.settled((await node.begin(answers)).id)).id for _ in range(5)
             ]
@@ -223,7 +223,7 @@ async def test_a_large_store_lets_the_oldest_fiftieth_go_at_once_and_never_holds
         ids = list[str]()
         for number in range(1, 104):
             ids.append((await node.begin(answers)).id)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await node.service.settled(ids[-1])
             assert (await node.service.store.counts())[0] <= 100
             kept = {101: 99, 102: 100, 103: 99}.get(number, number)
@@ -242,7 +242,7 @@ async def test_a_store_that_is_full_of_unfinished_tasks_refuses_and_takes_again_
                 await node.begin(answers)
             assert (refused.value.status, refused.value.rule) == (503, "tasks_full")
         works[0].go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await node.service.settled(tasks[0].id)
             assert (await node.service.settled((await node.begin(answers)).id)).state.final
         assert await node.service.find(tasks[0].id) is None
@@ -285,7 +285,7 @@ async def test_tasks_are_bounded_in_length_too_and_long_ones_that_have_ended_go(
     tmp_path: Path,
 ) -> None:
     async with scene(tmp_path, bounds=TaskBounds(most_characters=10_000)) as node:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             for _ in range(10):
                 await node.service.settled((await node.begin(answers, "x" * 3_000)).id)
                 assert await node.service.store.size() <= 10_000
@@ -302,7 +302,7 @@ async def test_a_cancelled_task_is_final_at_once_and_its_work_is_stopped(tmp_pat
     async with scene(tmp_path) as node:
         held = Held()
         task = await node.begin(held)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.began.wait()
             ended = await node.service.cancel(task.id)
             assert ended.state is TaskState.CANCELED
@@ -352,7 +352,7 @@ async def test_a_task_that_is_cancelled_before_its_work_begins_is_not_worked_on(
         return await answers(client, listener)
 
     async with scene(tmp_path, busy=True, written=written) as node:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(partial(node.begin, work, task_id="task_1"))
                 await on_disk.wait()
@@ -379,7 +379,7 @@ async def test_a_result_that_comes_after_the_end_changes_nothing(tmp_path: Path)
         task = await node.begin(work)
         ended = await node.service.cancel(task.id)
         stubborn.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await late.wait()
         await idle(node.service)
         assert await node.service.find(task.id) == ended
@@ -394,7 +394,7 @@ async def test_a_task_that_another_process_has_ended_stays_so_and_its_work_is_to
         task = await node.begin(held)
         ended = await other.service.cancel(task.id)
         held.go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert await node.service.settled(task.id) == ended
         assert node.states(task) == ["submitted", "working", "canceled"]
 
@@ -406,7 +406,7 @@ async def test_who_cancels_in_another_process_ends_the_work_too_and_who_watches_
     async with scene(tmp_path, look_seconds=0.01) as node, scene(tmp_path) as other:
         held, beside = Held(), Held()
         task, stays = await node.begin(held), await node.begin(beside)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.began.wait()
             ended = await other.service.cancel(task.id)
             assert await node.service.settled(task.id) == ended
@@ -425,7 +425,7 @@ async def test_a_work_whose_task_has_made_way_for_others_meanwhile_is_ended(
     async with scene(tmp_path, look_seconds=0.2) as node, scene(tmp_path, bounds=one) as other:
         held = Held()
         task = await node.begin(held)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.began.wait()
             await other.service.cancel(task.id)
             await other.begin(answers)
@@ -440,7 +440,7 @@ async def test_a_database_that_cannot_be_read_for_a_while_ends_no_work(
     async with scene(tmp_path, look_seconds=0.01) as node, scene(tmp_path) as other:
         held = Held()
         task = await node.begin(held)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             other.database.connection.execute("ALTER TABLE tasks RENAME TO away")
             while "cannot be seen" not in caplog.text:
                 await checkpoint()
@@ -471,7 +471,7 @@ async def test_a_work_that_does_not_know_yet_that_its_task_has_ended_is_stopped(
         task = await node.begin(work)
         await other.service.cancel(task.id)
         go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await ended.wait()
         assert not went_on
         assert node.states(task) == ["submitted", "working", "canceled"]
@@ -483,11 +483,11 @@ async def test_who_goes_away_while_a_task_is_written_stops_nothing(tmp_path: Pat
         with anyio.CancelScope() as scope:
             scope.cancel()
             await node.begin(held)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.began.wait()
         (task,) = (await node.service.page(ME, TaskFilter())).tasks
         held.go.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert (await node.service.settled(task.id)).state is TaskState.COMPLETED
 
 
@@ -500,7 +500,7 @@ async def test_a_task_whose_sender_is_cut_off_at_any_moment_is_worked_on_or_not_
             await cut_off(node.begin(held, message_id=name), turns)
             held.go.set()
             again = await node.begin(held, message_id=name)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 assert (await node.service.settled(again.id)).state is TaskState.COMPLETED
 
 
@@ -512,7 +512,7 @@ async def test_who_is_cut_off_while_they_cancel_has_cancelled_all_of_it_or_nothi
         for turns in range(1, 12):
             held = Held()
             task = await node.begin(held)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await held.began.wait()
                 await cut_off(node.service.cancel(task.id), turns)
                 await held.ended.wait()
@@ -528,7 +528,7 @@ async def test_what_goes_out_is_in_the_same_unit_and_only_then_told(tmp_path: Pa
         return [("INSERT INTO settings (name, value) VALUES (?, ?)", (key, task.id))]
 
     async with scene(tmp_path, outbox=outbox, committed=lambda: told.append("yes")) as node:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             task = await node.service.settled((await node.begin(answers)).id)
         sql = "SELECT name FROM settings WHERE value = ? ORDER BY name"
         rows = [row[0] for row in node.database.read_now(sql, (task.id,))]
@@ -564,7 +564,7 @@ async def test_a_locked_database_refuses_new_tasks_and_an_end_waits_until_it_is_
                 await node.begin(answers)
             assert await node.service.find(task.id) == task
             other.execute("ROLLBACK")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             ended = await node.service.settled(task.id)
         assert ended.state is TaskState.COMPLETED
         assert await node.service.store.counts() == (1, 1)
@@ -587,7 +587,7 @@ async def test_a_node_that_drains_takes_no_task_until_it_takes_them_again(tmp_pa
         assert (refused.value.status, refused.value.rule) == (503, "not_serving")
         node.service.drain(on=False)
         task = await node.begin(answers)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert (await node.service.settled(task.id)).state is TaskState.COMPLETED
 
 
@@ -597,7 +597,7 @@ async def test_works_that_are_interrupted_have_stopped_and_others_begin_when_it_
     async with scene(tmp_path) as node:
         held = Held()
         task = await node.begin(held)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             node.service.interrupt()
             await node.service.stopped()
             with pytest.raises(Rejected):
@@ -621,7 +621,7 @@ async def test_a_task_from_a_queue_is_worked_on_to_its_end_once(tmp_path: Path) 
         task = await node.begin(Held())
     async with scene(tmp_path) as again:
         again.database.connection.execute("UPDATE tasks SET process = ?", (QUEUE,))
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert await again.service.work(task.id, build)
             assert again.states(task)[-1] == "completed"
             assert await again.service.work(task.id, build)
@@ -642,7 +642,7 @@ async def test_a_task_that_is_cancelled_while_it_is_taken_from_its_queue_is_not_
         task = await node.begin(Held())
     async with scene(tmp_path) as again:
         again.database.connection.execute("UPDATE tasks SET process = ?", (QUEUE,))
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert await again.service.work(task.id, build)
     assert not held.began.is_set()
 

@@ -216,7 +216,7 @@ async def test_a_stream_that_breaks_off_is_taken_up_by_asking() -> None:
         return web.json_response({"jsonrpc": "2.0", "id": 1, "result": task})
 
     ear = Ear()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(scripted(dying(done), streaming=True)) as url, speaking(url) as client:
             task = await client.send(message("hello"), ear)
     assert (task.state, task.status and task.status.text) == (TaskState.COMPLETED, "done")
@@ -228,7 +228,7 @@ async def test_a_peer_that_dies_in_the_middle_is_given_up_and_the_task_is_named(
     absent: float,
 ) -> None:
     gone = scripted(dying(answering(status=503)), streaming=True)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(gone) as url, speaking(url, absent=absent) as client:
             with pytest.raises(SourceFailed, match="503") as failed:
                 await client.send(message("hello"))

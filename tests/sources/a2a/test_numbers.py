@@ -121,7 +121,7 @@ async def exchanged(client: Client) -> tuple[Any, Any]:
 @pytest.mark.parametrize("streams", [True, False])
 async def test_a_number_reaches_a_peer_and_comes_back_as_it_is(kind: str, *, streams: bool) -> None:
     parrot = Parrot(kind, streams)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(parrot) as url, speaking(url) as client:
             task, again = await exchanged(client)
     (heard,) = parrot.heard
@@ -139,7 +139,7 @@ async def test_an_answer_that_is_too_deep_is_none() -> None:
         "1", "[" * 150 + "]" * 150
     )
     peer = scripted(answering(text=deep, content_type="application/json"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(peer) as url, speaking(url) as client:
             with pytest.raises(SourceFailed, match="deeper"):
                 await client.get("t-1")

@@ -57,7 +57,7 @@ async def test_a_question_goes_on_in_its_task_and_a_failure_has_its_reason(
 @spelled
 async def test_unfinished_work_is_asked_for_until_it_is_done(*, enveloped: bool) -> None:
     ear = Ear()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with serving(SeedPeer(enveloped=enveloped)) as url, speaking(url) as client:
             task = await client.send(message("later"), ear)
     assert (task.state, task.status and task.status.text) == (TaskState.COMPLETED, "LATER")

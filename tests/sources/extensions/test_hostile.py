@@ -77,7 +77,7 @@ def before() -> frozenset[int]:
 _before: frozenset[int] = frozenset()
 
 
-async def nothing_is_left(root: Path, within: float = 2.0) -> None:
+async def nothing_is_left(root: Path, within: float = 20.0) -> None:
     began = time.monotonic()
     while left := await to_thread.run_sync(running, root):
         assert time.monotonic() - began < within, left
@@ -347,7 +347,7 @@ async def work():
         await on.extensions.drop("tester")
         began = time.monotonic()
         while [one for one in await to_thread.run_sync(running, tmp_path) if _is(one, "tester")]:
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 20
 
 
 def _is(pid: int, extension: str) -> bool:

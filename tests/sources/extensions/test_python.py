@@ -344,7 +344,7 @@ async def test_one_that_nobody_calls_ends_and_is_started_again(tmp_path: Path) -
 
 
 async def nothing_left(pid: int) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while await to_thread.run_sync(headcount, pid):
             pass
 

@@ -277,7 +277,7 @@ async def test_a_type_of_result_that_nobody_knows_is_a_bad_answer_in_the_modern_
 async def test_changes_are_heard_in_the_modern_era_by_listening() -> None:
     ear = Ear()
     async with connected("modern", ear=ear) as connection:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await connection.listen()
     assert [method for method, _ in ear.notes] == [
         "notifications/subscriptions/acknowledged",

@@ -64,7 +64,7 @@ async def test_a_call_under_way_ends_with_its_connection(peer: type[Peer], tool:
         ended.append(lost.value.reason)
 
     async with serving(server) as url:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group, found(url) as connection:
                 group.start_soon(call, connection)
                 await server.called.wait()
@@ -81,7 +81,7 @@ async def test_a_session_that_one_call_finds_forgotten_ends_the_others_at_once()
         ended.append(lost.value.reason)
 
     async with serving(server) as url, found(url) as connection:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(call, connection, "wait")
                 await server.called.wait()
@@ -112,7 +112,7 @@ async def test_a_restart_ends_the_calls_under_way(tmp_path: Path) -> None:
             with pytest.raises(SourceFailed, match="The connection was closed"):
                 await node.app.call("mcp:web:hold")
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(call)
                 await peer.called.wait()
@@ -175,6 +175,6 @@ async def test_who_asks_for_a_refresh_does_not_wait_for_the_slowest(tmp_path: Pa
     pace = replace(QUICK, awaited=0.2)
     async with serving(peer) as url, scene(tmp_path, at(url), pace=pace) as node:
         peer.slow = True
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             found = await node.servers.refresh()
         assert found == {"good": "", "web": "its tools: no answer in 0.2 s"}

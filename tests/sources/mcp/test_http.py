@@ -114,7 +114,7 @@ async def test_a_server_that_speaks_nothing_known_is_named_with_all_reasons() ->
 async def test_a_server_that_is_not_there_is_lost_at_once() -> None:
     async with serving(Modern()) as url:
         pass
-    with anyio.fail_after(10), pytest.raises(Lost, match="failed"):
+    with anyio.fail_after(30), pytest.raises(Lost, match="failed"):
         async with found(url):
             pass
 
@@ -264,7 +264,7 @@ async def test_an_answer_is_enough_although_its_stream_stays_open() -> None:
     peer = Modern()
     async with connected(peer) as connection:
         assert await call(connection, "stream", linger=True) == "streamed"
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await peer.gone.wait()
 
 
@@ -297,7 +297,7 @@ async def test_to_give_up_on_a_modern_call_is_to_hang_up(tool: str) -> None:
             group.start_soon(connection.call, tool, NOTHING)
             await peer.called.wait()
             group.cancel_scope.cancel()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await peer.gone.wait()
         assert await call(connection, "echo", text="on") == "on"
     assert "notifications/cancelled" not in peer.methods
@@ -441,7 +441,7 @@ async def test_a_call_of_a_session_is_cancelled_by_a_message() -> None:
             group.start_soon(connection.call, "wait", NOTHING)
             await peer.called.wait()
             group.cancel_scope.cancel()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await peer.sees("notifications/cancelled")
     assert dict(peer.seen)["notifications/cancelled"]["params"]["requestId"] == 3
 
@@ -495,7 +495,7 @@ async def test_a_call_over_the_old_stream_is_cancelled_by_a_message() -> None:
             group.start_soon(connection.call, "wait", NOTHING)
             await peer.called.wait()
             group.cancel_scope.cancel()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await peer.gone.wait()
 
 

@@ -84,7 +84,7 @@ async def test_turns_are_taken_in_order_and_all_errands_of_a_client_come_togethe
         await anyio.lowlevel.checkpoint()
         turns.leave(one)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for name in ("bob-1", "cle-1", "ada-2", "bob-2"):
                 group.start_soon(come, name)
@@ -189,7 +189,7 @@ async def test_who_is_asked_and_takes_their_time_gives_their_turn_up_until_they_
             await answered.wait()
         back.set()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await turns.enter(bob)
@@ -221,7 +221,7 @@ async def test_who_hangs_up_instead_of_answering_is_not_waited_for() -> None:
     turns, ada, bob = Turns(60), errand("ada"), errand("bob")
     turns.strict, turns.grace = True, 0.0
     await turns.enter(ada)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         with anyio.CancelScope() as scope:
             async with turns.aside(ada):
                 await turns.enter(bob)
@@ -237,7 +237,7 @@ async def test_nobody_waits_for_their_turn_for_ever() -> None:
     turns, bob = Turns(0.01), errand("bob")
     turns.strict = True
     await turns.enter(errand("ada"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await turns.enter(bob)
     assert (turns.clients, turns.only()) == (2, None)
 
@@ -245,7 +245,7 @@ async def test_nobody_waits_for_their_turn_for_ever() -> None:
 async def test_a_server_that_no_longer_asks_serves_all_at_once() -> None:
     turns = Turns(60, lasts=0)
     turns.strict = True
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         for key in ("ada", "bob"):
             await turns.enter(errand(key))
     assert not turns.strict

@@ -43,7 +43,7 @@ class Heard(list[str]):
         self._news.set()
 
     async def until(self, subject: str, *, behind: int = 0) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while subject not in self[behind:]:
                 self._news.clear()
                 await self._news.wait()

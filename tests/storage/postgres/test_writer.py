@@ -121,7 +121,7 @@ async def test_nodes_have_chains_of_their_own_and_none_waits_for_another(postgre
         connection = one._connection
         await connection.execute("BEGIN")
         await connection.execute("INSERT INTO audit VALUES ('a', 1, 0, '', '', '', '', '', '', '')")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert (await other.write(Unit((line("b"),)))).numbers == range(1, 2)
         await connection.execute("ROLLBACK")
         await one.write(Unit((line("a"),)))
@@ -147,7 +147,7 @@ async def test_a_connection_that_was_ended_costs_nobody_anything(postgres: str) 
         await writer.write(Unit((line("before"),), (put_setting("a", "1"),)))
         assert await storage.read("SELECT value FROM settings WHERE name = ?", ("a",)) == [("1",)]
         await run(postgres, f"SELECT pg_terminate_backend(pid) {_BACKENDS}")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert await storage.read("SELECT value FROM settings") == [("1",)]
             await writer.write(Unit((line("after"),)))
     await storage.aclose()
@@ -216,7 +216,7 @@ async def test_what_broke_in_the_commit_is_written_once(
     async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
         await writer.write(Unit((line("first"),), (put_setting("a", "1"),)))
         wire.cut, wire.deliver = (b"COMMIT" if changes else b"second"), delivered
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             written = await writer.write(Unit((line("second"),), changes))
         assert written.numbers == range(2, 3)
         assert wire.cut == b"", "it broke there"
@@ -235,7 +235,7 @@ async def test_what_would_be_written_again_is_so_only_if_it_was_lost(
     async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
         await writer.write(Unit((line("first"),)))
         wire.cut, wire.deliver = b"second", delivered
-        with pytest.raises(Unsure) as caught, anyio.fail_after(10):
+        with pytest.raises(Unsure) as caught, anyio.fail_after(30):
             await writer.submit(Unit((line("second"),)), Fate(lost.append, kept.append))
         assert "not known" in caught.value.message
         assert lost == kept == []  # nobody knows yet
@@ -259,7 +259,7 @@ async def test_a_call_whose_beginning_was_in_doubt_is_ended_if_it_is_there(
         await broker.started("a", [line("first", "a")])
         await broker.finished("a", line("ends", "a"))
         wire.cut, wire.deliver = b"second", delivered
-        with pytest.raises(AuditUnavailable, match="not known"), anyio.fail_after(10):
+        with pytest.raises(AuditUnavailable, match="not known"), anyio.fail_after(30):
             await broker.started("b", [line("second", "b")])
         assert (broker.unfinished, broker.low_water) == (True, 3)
         with anyio.fail_after(30):  # nobody else writes: it is found out all the same
@@ -308,7 +308,7 @@ async def test_who_may_still_commit_is_ended_before_it_is_said_to_be_lost(postgr
     attempt._lines = True
     found = doubt([attempt], [job])
     assert found
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while not await found.is_over(now):  # noqa: ASYNC110 - it is looked at now and then
             await anyio.sleep(0.01)
     assert (lost, kept) == ([unit], [])
@@ -346,7 +346,7 @@ async def test_of_a_change_without_a_record_that_broke_in_the_commit_nobody_clai
     async with wired(postgres, tmp_path) as (wire, url), writing(url) as writer:
         await writer.write(Unit(statements=(put_setting("a", "1"),)))
         wire.cut = b"COMMIT"
-        with pytest.raises(HomeError) as caught, anyio.fail_after(10):
+        with pytest.raises(HomeError) as caught, anyio.fail_after(30):
             await writer.write(Unit(statements=(put_setting("a", "2"),)))
         assert "not known" in caught.value.message
         assert caught.value.way_out
