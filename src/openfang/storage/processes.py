@@ -67,7 +67,8 @@ class Process:
     """This process, as the home knows it: a row, and a file it keeps locked while it lives.
 
     `known` is for whoever commits the row to set: until then every start brings it along. `former`
-    are those that it was before: what they had under way was stopped.
+    are those that it was before: what they had under way was stopped. `writer` is the first of
+    them, by which a server knows the connection on which all of them write.
     """
 
     folder: Path
@@ -75,10 +76,12 @@ class Process:
     id: str = field(default_factory=lambda: new_id("process"))
     known: bool = field(init=False, default=False)
     former: set[str] = field(init=False, default_factory=set[str])
+    writer: str = field(init=False)
     roll: Roll = field(init=False)
     _lock: int = field(init=False, default=-1)
 
     def __post_init__(self) -> None:
+        self.writer = self.id
         self.roll = Locks(self.folder)
 
     def begin(self, low_water: int) -> Statement:
@@ -88,10 +91,10 @@ class Process:
             self._lock = os.open(self.folder / f"{self.id}.lock", os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         sql = (
-            "INSERT INTO processes (id, node, started_at, low_water) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING"
+            "INSERT INTO processes (id, node, writer, started_at, low_water) "
+            "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         )
-        return sql, (self.id, self.node, time.time_ns(), low_water)
+        return sql, (self.id, self.node, self.writer, time.time_ns(), low_water)
 
     def progress(self, low_water: int) -> Statement:
         """Return the statement that says: no call before this record is still open."""

@@ -320,24 +320,39 @@ async def test_who_may_still_commit_is_ended_before_it_is_said_to_be_lost(postgr
     assert "p" not in {row[0] for row in rows}
 
 
+async def _connections(url: str, process: Process) -> int:
+    """Count those that bear the name of a process."""
+    (rows,) = await run(url, f"SELECT application_name {_BACKENDS}")
+    return sum(process.writer in row[0] for row in rows)
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
 async def test_who_takes_over_lets_nothing_through_that_was_on_its_way(
-    postgres: str, tmp_path: Path
+    postgres: str, tmp_path: Path, times: int
 ) -> None:
+    """However often it has come back as another process: it has one connection."""
     process = Process(tmp_path / "p", "n")
     async with writing(postgres) as writer, writing(postgres, "m") as other:
         writer.process = process
-        await writer.write(Unit((line("first"),)))
+        names = [process.id]
+        await writer.write(Unit((line("first"),), (process.begin(0),)))
+        for _ in range(times):
+            process.renew()
+            names.append(process.id)
+            await writer.write(Unit(statements=(process.begin(0),)))
         storage = PostgresStorage(Address(postgres))
         try:
-            (there,) = await run(postgres, f"SELECT application_name {_BACKENDS}")
-            await Beats(storage, Process(tmp_path / "p", "m")).fence(process.id)
-            (left,) = await run(postgres, f"SELECT application_name {_BACKENDS}")
-            assert [sum(process.id in row[0] for row in rows) for rows in (there, left)] == [1, 0]
+            for name in names:
+                assert await _connections(postgres, process) == 1
+                await Beats(storage, Process(tmp_path / "p", "m")).fence(name)
+                assert await _connections(postgres, process) == 0
+                # It lives, and goes on by another connection.
+                await writer.write(Unit((line("again"),)))
         finally:
             await storage.aclose()
         assert await other.write(Unit((line("theirs"),)))
-        await writer.write(Unit((line("second"),)))  # it lives, and goes on by another connection
-    assert await stored(postgres) == ["first", "second"]
+    process.release()
+    assert await stored(postgres) == ["first", *["again"] * len(names)]
 
 
 async def test_of_a_change_without_a_record_that_broke_in_the_commit_nobody_claims_to_know(

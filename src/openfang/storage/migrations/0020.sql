@@ -1,3 +1,5 @@
+-- By what name the server knows the connection on which a process writes.
+ALTER TABLE processes ADD COLUMN writer TEXT NOT NULL DEFAULT '';
 -- Which process has taken what is due: if that is gone, it is due again at once.
 ALTER TABLE timers ADD COLUMN taken_by TEXT NOT NULL DEFAULT '';
 -- When triggers have started an agent, on any node: they may so often in an hour.

@@ -1,7 +1,8 @@
 """What a process has sent may arrive long after it was cut off: whoever takes over ends that first.
 
-The connection on which a process writes bears its name. Once the server has ended every one of that
-name, nothing of the process comes through any more, and what is in the log is all that will be.
+The connection on which a process writes bears its name, or the one that it had at first if it has
+come back since. Once the server has ended every one of that name, nothing of the process comes
+through any more, and what is in the log is all that will be.
 """
 
 from __future__ import annotations
@@ -16,23 +17,20 @@ if TYPE_CHECKING:
 _NAME: Final = "SELECT set_config('application_name', $1, false)"
 _END: Final = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-    "WHERE application_name = ? AND datname = current_database()"
+    "WHERE application_name IN (SELECT 'openfang ' || writer FROM processes WHERE id = ?) "
+    "AND datname = current_database()"
 )
 
 
-async def introduce(connection: Any, process: str) -> None:  # noqa: ANN401 - the driver has no types
+async def introduce(connection: Any, writer: str) -> None:  # noqa: ANN401 - the driver has no types
     """Let the server know whose connection this is."""
-    await connection.execute(_NAME, _named(process))
+    await connection.execute(_NAME, f"openfang {writer}")
 
 
 async def fence(reader: Reader, process: str) -> None:
     """End what a process has under way at the server, and wait until it has ended."""
-    if not all(row[0] for row in await reader.read(_END, (_named(process),))):
+    if not all(row[0] for row in await reader.read(_END, (process,))):
         raise Unreachable(
             f"The server has not ended the connection of {process} yet.",
             way_out="it is tried again by itself; see pg_stat_activity of the server",
         )
-
-
-def _named(process: str) -> str:
-    return f"openfang {process}"

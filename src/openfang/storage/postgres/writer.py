@@ -68,7 +68,7 @@ class PostgresWriter:
     """How many were sent to write, for whoever counts."""
     _head: Head = field(init=False, default=GENESIS)
     _connection: Any = field(init=False, default=None)
-    _known_as: str = field(init=False, default="")
+    _introduced: bool = field(init=False, default=False)
     _queue: deque[Job] = field(init=False, default_factory=deque["Job"])
     _work: asyncio.Task[None] | None = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
@@ -272,10 +272,10 @@ class PostgresWriter:
         if self._closed:
             raise HomeError("The home was closed meanwhile.", way_out="open it again")
         if self._connection is None or self._connection.is_closed():
-            self._connection, self._known_as = await connect(self.address), ""
-        if self.process is not None and self._known_as != self.process.id:
-            await introduce(self._connection, self.process.id)
-            self._known_as = self.process.id
+            self._connection, self._introduced = await connect(self.address), False
+        if self.process is not None and not self._introduced:
+            await introduce(self._connection, self.process.writer)
+            self._introduced = True
         return self._connection
 
     async def _read_head(self, connection: Any) -> Head:  # noqa: ANN401 - as above
