@@ -140,6 +140,20 @@ def test_the_doctor_says_what_it_found_of_a_server(moved: Cli, empty_postgres: s
     assert "written by a newer version" in doctor(moved)[1]["schema"]
 
 
+def test_the_doctor_says_what_waits_on_queues_from_which_no_node_takes(
+    moved: Cli, empty_postgres: str
+) -> None:
+    with here(moved):
+        assert moved("a2a", "send", "echo", "hello").code == 0
+    left = "UPDATE tasks SET final = 0, process = 'queue'"
+    asyncio.run(run(empty_postgres, left))
+    assert doctor(moved)[1]["engine"].startswith("ok: dbos")
+    moved.configure('[cluster]\nengine = "inline"\n')
+    assert "warn: inline, and what is on queues waits" in doctor(moved)[1]["engine"]
+    asyncio.run(run(empty_postgres, "UPDATE tasks SET final = 1"))
+    assert doctor(moved)[1]["engine"].startswith("ok: inline: a task is worked on by the node")
+
+
 def member(name: str, ago: int) -> str:
     """A node that beat so many seconds ago."""
     beat = f"clock_ns() - {ago} * 1000000000::bigint"

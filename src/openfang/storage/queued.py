@@ -13,6 +13,12 @@ Statement = tuple[str, "Sequence[Any]"]
 QUEUE: Final = "queue"
 """The process of what is on a queue; behind a colon, who has taken it from there."""
 
+ON_QUEUES: Final = (
+    "SELECT (SELECT COUNT(*) FROM tasks WHERE final = 0 AND process LIKE ?) + "
+    "(SELECT COUNT(*) FROM agent_runs WHERE state = 'running' AND task = '' AND process LIKE ?)"
+)
+"""How many tasks and runs are on queues, or were taken from one and have not ended."""
+
 
 def own(process: str) -> tuple[str, str]:
     """Say how a process is named in what is its own, and in what it took from a queue."""

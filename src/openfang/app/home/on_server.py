@@ -16,6 +16,7 @@ from openfang.host.secrets import MasterKey
 from openfang.storage.database import at_once, migrations
 from openfang.storage.health import schema_version
 from openfang.storage.members import members
+from openfang.storage.queued import ON_QUEUES, QUEUE
 
 if TYPE_CHECKING:
     from openfang.app.home.paths import Home
@@ -39,7 +40,7 @@ def of_server(database: Database, home: Home, config: Config) -> tuple[Look, ...
         partial(_master_key, database, home, config),
         partial(_clock, database),
         partial(_members, database),
-        partial(_engine, config),
+        partial(_engine, database, config),
     )
 
 
@@ -109,12 +110,22 @@ def _members(database: Database) -> Check:
     return warn("members", text, f"start it again, or: openfang nodes remove {name}")
 
 
-def _engine(config: Config) -> Check:
+def _engine(database: Database, config: Config) -> Check:
     wanted, installed = config.cluster.engine, find_spec("dbos") is not None
-    if wanted == "inline":
-        return ok("engine", "inline: a task is worked on by the node that took it")
-    if installed:
+    if wanted != "inline" and installed:
         return ok("engine", "dbos: any node works on a task, from queues in the database")
     if wanted == "dbos":
         return fail("engine", "dbos is wanted, and not installed", "pip install 'openfang[scale]'")
-    return ok("engine", "inline, since the extra `scale` is not installed")
+    why = "a task is worked on by the node that took it"
+    if wanted != "inline":
+        why = "the extra `scale` is not installed"
+    return _nobody_takes(database) or ok("engine", f"inline: {why}")
+
+
+def _nobody_takes(database: Database) -> Check | None:
+    """Say what is left on queues from which such a node takes nothing."""
+    count = int(database.read_now(ON_QUEUES, (f"{QUEUE}%", f"{QUEUE}%"))[0][0])
+    if not count:
+        return None
+    left = f"inline, and what is on queues waits for a node that takes from them: {count}"
+    return warn("engine", left, 'start one node with cluster.engine = "dbos" until they have ended')
