@@ -88,6 +88,7 @@ def test_an_older_schema_is_mended_with_a_copy_kept(fresh: Cli) -> None:
         database.execute("DROP TABLE asked")
         database.execute("DROP TABLE trigger_starts")
         database.execute("ALTER TABLE timers DROP COLUMN taken_by")
+        database.execute("ALTER TABLE processes DROP COLUMN writer")
         database.execute("DELETE FROM migrations WHERE number = ?", (last,))
         database.commit()
     assert wrong(fresh("doctor", "--json")) == {"schema"}
