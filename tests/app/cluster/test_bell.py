@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from concurrent.futures import Future
@@ -10,27 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.app.cluster.flows import LONG, SOON, WORKER, Run, enqueue, taking
 
 from openfang.app.cluster.durable.bell import AWAKE_SECONDS, Bell
-from openfang.app.cluster.durable.flows import Flows
-from openfang.app.cluster.durable.queues import Queue, put_run
-from openfang.storage.postgres.address import address
-from openfang.storage.postgres.dialect import numbered
-from openfang.storage.postgres.driver import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 pytestmark = pytest.mark.requirement("C13.3")
-LONG = 60.0
-SOON = 20.0
-WORKER = "queue-worker-openfang"
-
-
-class Run:
-    """What somebody left."""
-
-    id, agent, caller = "run_1", "clock", "key:me"
 
 
 @contextmanager
@@ -91,30 +77,13 @@ def test_what_is_put_on_a_queue_is_taken_at_once_by_a_node_that_looks_once_a_min
     taken = threading.Event()
 
     def take(run: str, recipe: dict[str, Any] | None) -> Future[None]:
-        assert (run, recipe) == (Run.id, None)
+        assert (run, recipe) == ("run_1", None)
         taken.set()
         done = Future[None]()
         done.set_result(None)
         return done
 
-    queue = Queue(name="openfang", on_a_node=5, of_a_caller=5, seconds=LONG)
-    flows = Flows(address(empty_postgres), "a/1", take, Bell(longest=LONG))
-    flows.launch()
-    try:
-        flows.register(queue)
-        until = time.monotonic() + SOON
-        while not any(one.name == WORKER for one in threading.enumerate()):  # made by DBOS
-            assert time.monotonic() < until
-            threading.Event().wait(0.01)
-        asyncio.run(_enqueue(empty_postgres, queue))
+    with taking(empty_postgres, take) as flows:
+        enqueue(empty_postgres, Run(id="run_1"))
         flows.bell.ring()
         assert taken.wait(SOON)
-    finally:
-        flows.leave()
-
-
-async def _enqueue(url: str, queue: Queue) -> None:
-    connection = await connect(address(url))
-    sql, parameters = put_run(queue, Run())
-    await connection.execute(numbered(sql), *parameters)
-    await connection.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import field
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import psycopg
@@ -38,6 +38,8 @@ _POOL: Final = 3
 _MORE: Final = 5
 _MOST_TRIES: Final = 20
 _SAME_SECONDS: Final = 10.0
+_SETTLE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.01
 _log = logging.getLogger("openfang.durable")
 _takers: list[Take] = []
 
@@ -137,10 +139,17 @@ class Flows:
     def hand_over(self) -> None:
         """Give everything back; what was taken and is not done is on its queue again."""
         self.rest()
+        self._settle()
         try:
             self.recover([self.executor])
         finally:
             self.leave()
+
+    def _settle(self) -> None:
+        """Wait until DBOS has kept what is done: it is told so here, and writes it in a while."""
+        ends = monotonic() + _SETTLE_SECONDS
+        while active(self._dbos) and monotonic() < ends:
+            sleep(_LOOK_SECONDS)
 
     def leave(self) -> None:
         """Give everything back; who finds us gone takes over what was taken and is not done."""
@@ -152,8 +161,13 @@ class Flows:
         _takers.clear()
 
 
+def active(dbos: DBOS) -> Sequence[str]:
+    """Name the workflows that have begun in this process and whose ends are not kept yet."""
+    return dbos._active_workflows_set.activeList()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
 def recover(executors: list[str]) -> Sequence[object]:
-    """Make the one call that DBOS keeps to itself, of the version that is pinned."""
+    """Make a call that DBOS keeps to itself, as `active` is, of the version that is pinned."""
     return DBOS._recover_pending_workflows(executors)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
