@@ -70,7 +70,10 @@ class Node:
         return self.cli.home.parent / "log"
 
     def _keep(self, said: IO[bytes]) -> None:
-        with self.log.open("ab") as log, suppress(ValueError):  # it was closed under us
+        with (
+            self.log.open("ab", buffering=0) as log,
+            suppress(ValueError),
+        ):  # it was closed under us
             for line in said:
                 log.write(line)
 

@@ -172,17 +172,18 @@ def recover(executors: list[str]) -> Sequence[object]:
 
 
 class _Ours(logging.Handler):
-    """Says what DBOS says as ours; the same again not for a while."""
+    """Says what DBOS says as ours, without its SQL; the same again not for a while."""
 
-    _said: str = ""
-    _at: float = float("-inf")
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = dict[str, float]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        said, now = record.getMessage(), monotonic()
-        if said == self._said and now < self._at + _SAME_SECONDS:
-            return
-        self._said, self._at = said, now
-        _log.log(record.levelno, "%s", said, exc_info=record.exc_info)
+        said, now = record.getMessage().partition("\n")[0], monotonic()
+        self._said = {one: at for one, at in self._said.items() if now < at + _SAME_SECONDS}
+        if said not in self._said:
+            self._said[said] = now
+            _log.log(record.levelno, "%s", said, exc_info=record.exc_info)
 
 
 def _speak_by_ours() -> None:
