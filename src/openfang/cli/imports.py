@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from openfang.app.connect.importing import Planned, own_places, plan
+from openfang.app.connect.importing import THERE, Planned, own_places, plan
 from openfang.cli.errors import ERROR
 from openfang.cli.options import Json
 from openfang.cli.output import clean, entry, is_terminal, note, print_json, say, table
@@ -62,14 +62,25 @@ def import_servers(
 
 
 async def taken_over(session: Session, one: Planned) -> Planned:
-    """Write one down; what is wrong with it keeps no other out."""
+    """Write one down; what is wrong with it keeps no other out.
+
+    One that was written since we looked is as good as written: somebody was stopped in the middle.
+    """
     if one.skipped:
         return one
     try:
         await session.add_server(one.entry)
     except (ConfigError, Conflict, Rejected) as error:
-        return replace(one, skipped=f"{NOT_WRITTEN}: {error.message}")
+        if not await _is_there(session, one):
+            return replace(one, skipped=f"{NOT_WRITTEN}: {error.message}")
     return one
+
+
+async def _is_there(session: Session, one: Planned) -> bool:
+    """Whether this very server stands in the configuration by now."""
+    configured = (await session.servers())["configured"]
+    (now,) = plan([one.foreign], configured, frozenset())
+    return (now.name, now.skipped) == (one.name, THERE)
 
 
 def read_files(files: list[ClientFile], *, named: bool = False) -> tuple[list[Foreign], list[str]]:

@@ -285,7 +285,7 @@ class Api:
     async def _answer(
         self, endpoint: Endpoint, asked: Asked, scope: Scope, receive: Receive, served: _Served
     ) -> None:
-        watch = Watch(receive)
+        watch = Watch(receive, cancels=endpoint.called_off)
         try:
             answer = await endpoint.handle(asked)
             left, head = self._left(asked.caller, scope), scope["method"] == "HEAD"

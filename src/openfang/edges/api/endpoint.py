@@ -51,7 +51,11 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One method of one path."""
+    """One method of one path.
+
+    Who asks for what is `awaited`, and hangs up, has called it off. A change is made whole all the
+    same: half of one would be in force, or only on the disk.
+    """
 
     method: str
     path: str
@@ -67,6 +71,7 @@ class Endpoint:
     streams: Text | None = None
     problems: tuple[int, ...] = ()
     largest: int = USUAL_BODY
+    awaited: bool = False
 
     @cached_property
     def roles(self) -> tuple[Role, ...] | None:
@@ -74,6 +79,11 @@ class Endpoint:
         if self.access in {*KEYLESS, Access.KEY}:
             return None
         return () if self.access is Access.ADMIN else (Role(self.access.value),)
+
+    @cached_property
+    def called_off(self) -> bool:
+        """Whether it ends when the client hangs up."""
+        return self.awaited or self.method == "GET"
 
     @cached_property
     def _body_check(self) -> Validator:

@@ -162,6 +162,7 @@ CALL = Endpoint(
     name="call_tool",
     summary="Make a governed call of a tool.",
     handle=_call,
+    awaited=True,
     work=BY_PIPELINE,
     headers={
         **CALL_HEADERS,
@@ -190,6 +191,7 @@ ENDPOINTS = (
         name="explain_call",
         summary="Decide on a call, and do nothing.",
         handle=_explain,
+        awaited=True,
         headers=CALL_HEADERS,
         body=schemas.CALL,
         largest=schemas.LARGEST_CALL,
