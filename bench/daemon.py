@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bench.figures import Figure
+from bench.figures import Figure, cpu_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -29,7 +29,6 @@ LISTEN_SECONDS = 4
 RATE = 200
 _RAISED = "[limits]\ncells_per_minute = 100_000_000\nburst = 100_000_000\n"
 _BODY = b'{"arguments": {}}'
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,7 @@ class Target:
     @property
     def cpu(self) -> float:
         """User and system seconds so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_of_process(self.pid)
 
     @property
     def megabytes(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure, cpu_per
+from bench.figures import Figure, cpu_per_async
 from openfang.storage import timers
 from openfang.storage.timers import Timer, TimerStore
 from openfang.storage.units import Unit
@@ -34,8 +34,8 @@ async def figures(folder: Path) -> list[Figure]:
     async with open_test_app(folder / "schedules") as app:
         look = partial(TimerStore(app.parts.database).soonest, "schedule", 17)
         await _plan(app, 0, _FEW)
-        few = cpu_per(_LOOKS, look)
+        few = await cpu_per_async(_LOOKS, look)
         await _plan(app, _FEW, _MANY)
-        many = cpu_per(_LOOKS, look)
+        many = await cpu_per_async(_LOOKS, look)
     beside = f"{many:.0f} us a look, every 30 s at most; {few:.0f} us with {_FEW}"
     return [Figure("1,000 schedules, none due: times a few", many / few, "x", 1.5, beside=beside)]
