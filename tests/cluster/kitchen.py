@@ -74,14 +74,15 @@ class Kitchen:
 
 def send(node: Node) -> str:
     """Have the kettle watched, without waiting for it."""
-    until(lambda: _knows(node))
+    until(lambda: knows(node))
     asked = RPC1.send(Sending(agent="watcher", text="watch the kettle", waits=False))
     with node.client as client:
         answer = client.request(asked.method, asked.path, json=asked.body, headers=asked.headers)
     return answer.json()["result"]["task"]["id"]
 
 
-def _knows(node: Node) -> bool:
+def knows(node: Node) -> bool:
+    """Whether it has heard from the kitchen by now."""
     with node.client as client:
         return client.get("/api/tools/mcp:kitchen:watch_kettle").status_code == 200
 

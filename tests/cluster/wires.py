@@ -17,7 +17,10 @@ _MOST = 65_536
 
 @dataclass(slots=True)
 class Wire:
-    """Passes bytes on, both ways. What is on its way when it is cut stays where it is."""
+    """Passes bytes on, both ways. What is on its way when it is cut stays where it is.
+
+    What was connected when it was cut may stay dead when it is mended, and nobody is told of that.
+    """
 
     socket: str
     port: int = 0
@@ -27,13 +30,21 @@ class Wire:
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
-    def cut(self) -> None:
-        """Let nothing through; nobody is told."""
-        self._loop.call_soon_threadsafe(self._mended.clear)
+    def cut(self, *, for_good: bool = False) -> None:
+        """Let nothing through; `for_good` is for what is connected now."""
+        self._loop.call_soon_threadsafe(self._cut, for_good)
+
+    def _cut(self, for_good: bool) -> None:  # noqa: FBT001 - from another thread
+        self._mended.clear()
+        if for_good:
+            self._mended = asyncio.Event()
 
     def mend(self) -> None:
         """Let everything through again."""
-        self._loop.call_soon_threadsafe(self._mended.set)
+        self._loop.call_soon_threadsafe(self._mend)
+
+    def _mend(self) -> None:
+        self._mended.set()
 
     def serve(self) -> None:
         """Listen until it is ended; runs in a thread of its own."""
@@ -65,22 +76,26 @@ class Wire:
             self._tasks.discard(task)
 
     async def _joined(self, reader: StreamReader, writer: StreamWriter) -> None:
-        await self._mended.wait()
+        mended = self._mended
+        await mended.wait()
         there, back = await asyncio.open_unix_connection(self.socket)
         try:
-            await _first(self._pass_on(reader, back), self._pass_on(there, writer))
+            await _first(self._pass_on(reader, back, mended), self._pass_on(there, writer, mended))
         finally:
             for end in (writer, back):
                 end.transport.abort()
 
-    async def _pass_on(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def _pass_on(
+        self, reader: StreamReader, writer: StreamWriter, mended: asyncio.Event
+    ) -> None:
         with suppress(OSError):
             while piece := await reader.read(_MOST):
-                await self._mended.wait()
+                await mended.wait()
                 if self.lag:
                     await asyncio.sleep(self.lag)
                 writer.write(piece)
                 await writer.drain()
+            await mended.wait()  # that an end has gone is told to nobody either
 
     @contextmanager
     def running(self) -> Generator[Wire]:

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from openfang.app.cluster.silence import Silence
 from openfang.app.cluster.takeover import Takeover
-from openfang.core.errors import Conflict, HomeError
+from openfang.core.errors import Conflict, HomeError, OpenFangError
 from openfang.core.values import dataclass
 from openfang.core.wire import moment
 from openfang.storage.database import migrations
@@ -27,9 +27,12 @@ from openfang.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from anyio.abc import TaskGroup
+
     from openfang.app.parts import Parts
     from openfang.storage.members import Member
     from openfang.storage.postgres.beating import Pulse, Seen
+    from openfang.storage.postgres.database import PostgresStorage
     from openfang.storage.postgres.writer import PostgresWriter
 
 Told: TypeAlias = Callable[[], None]
@@ -38,6 +41,7 @@ Gone: TypeAlias = Callable[[str], Awaitable[None]]
 
 BEAT_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.25
+_AGAIN_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 30.0
 _log = logging.getLogger("openfang.cluster")
 
@@ -55,6 +59,7 @@ class Members:
     draining: bool = False
     cut: bool = False
     taking_over: Takeover = field(init=False)
+    _beside: TaskGroup = field(init=False)
     _me: Joining | None = field(init=False, default=None)
     _members: Mapping[str, Member] = field(init=False, default_factory=dict[str, "Member"])
     _silence: Silence = field(init=False, default_factory=Silence)
@@ -150,10 +155,10 @@ class Members:
             await self.beating.run(sql, address, self._me.node, self._me.process)
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Beat until cancelled; nothing that takes long is done in between two beats."""
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self.taking_over.run)
+            async with anyio.create_task_group() as self._beside:
+                self._beside.start_soon(self.taking_over.run)
                 while True:
                     pause = await self._turn() if self._beats else BEAT_SECONDS
                     await anyio.sleep(pause)
@@ -162,16 +167,15 @@ class Members:
 
     @property
     def _beats(self) -> bool:
-        return self.parts.broker.process.known
+        return self.cut or self.parts.broker.process.known
 
     async def _turn(self) -> float:
         """Beat and look; return how long to wait until the next time."""
         self._see_cut()
         began = since_boot()
         left = BEAT_SECONDS if self.cut else max(0.1, self.pulse.until - began)
-        ids = (self.parts.broker.process.id, *self._before)
         try:
-            seen = await self.beating.turn(self._me, ids, min(BEAT_SECONDS, left))
+            seen = await self._seen(min(BEAT_SECONDS, left))
             await self._heard(seen, began)
         except HomeError as error:
             _log.warning("This node is not heard: %s", error.message)
@@ -179,6 +183,14 @@ class Members:
             self._see_cut()
             return _LOOK_SECONDS
         return BEAT_SECONDS
+
+    async def _seen(self, seconds: float) -> Seen:
+        return await self.beating.turn(self._me, self._ours_now, seconds)
+
+    @property
+    def _ours_now(self) -> tuple[str, ...]:
+        """What this process is, and those that it was whose calls have not all ended."""
+        return self.parts.broker.process.id, *self._before
 
     def _see_cut(self) -> None:
         if self.pulse.lost and not self.cut:
@@ -193,9 +205,8 @@ class Members:
             hear()
 
     async def _heard(self, seen: Seen, began: float) -> None:
-        ours = self.parts.broker.process.id in seen.ours
-        if self.cut or not ours:
-            await self._back(began, ours=ours)
+        if self.cut or self.parts.broker.process.id not in seen.ours:
+            await self._back()
             return
         if seen.draining is None:
             await self._join_again()
@@ -227,26 +238,53 @@ class Members:
             for hear in self._on_drain:
                 hear()
 
-    async def _back(self, began: float, *, ours: bool) -> None:
+    async def _back(self) -> None:
         """Go on as another process: what this one had under way was stopped, or is another's."""
         if not self.cut:
             _log.error("Others took this node for dead: the work stops here")
             self._cut_off()
         await self.taking_over.stopped(_STOP_SECONDS)
-        await self.parts.writer.drain()
-        broker = self.parts.broker
-        before = broker.process.renew()
-        if ours:
-            self._before[before] = broker.open
-        else:
-            broker.hand_over(before)
+        writer = cast("PostgresWriter", self.parts.writer)
+        await writer.drain()
+        writer.hang_up()
+        await self._renew()
+        began = since_boot()
         await self._begin()
         await self._join_again()
         self.pulse.beat(began)
         self.cut = False
-        _log.warning("Heard again, as %s instead of %s", broker.process.id, before)
+        _log.warning("Heard again, as %s", self.parts.broker.process.id)
         for hear in self._on_back:
-            await hear()
+            self._beside.start_soon(self._go_on, hear)
+
+    async def _renew(self) -> None:
+        """Be another process. To stop took its time: so it is seen now whose our calls are.
+
+        Who is another one already, and could not say so, stays that.
+        """
+        broker = self.parts.broker
+        if not broker.process.known:
+            return
+        seen, before = await self._seen(BEAT_SECONDS), self._ours_now
+        broker.process.renew()
+        if seen.ours.issuperset(before):
+            self._before[before[0]] = broker.open
+            return
+        for process in before:
+            broker.hand_over(process)
+        self._before.clear()
+
+    async def _go_on(self, hear: Back) -> None:
+        """Let one go on, beside the beats: until it has, or this is another process again."""
+        me = self.parts.broker.process.id
+        while self.parts.broker.process.id == me:
+            try:
+                await hear()
+            except (OSError, OpenFangError) as error:
+                _log.warning("Something does not go on yet: %s", error)
+                await anyio.sleep(_AGAIN_SECONDS)
+            else:
+                break
 
     async def _begin(self) -> None:
         """Make this process known, for it has to beat."""
@@ -300,6 +338,7 @@ def open_members(parts: Parts) -> Members:
     """Put together what this process is to the others."""
     writer = cast("PostgresWriter", parts.writer)
     members = Members(parts=parts, beating=Beating(writer.address), pulse=writer.pulse)
+    members.on_cut(cast("PostgresStorage", parts.database).pool.drop_idle)
     members.on_cut(parts.tasks.interrupt)
     members.on_back(parts.tasks.go_on)
 

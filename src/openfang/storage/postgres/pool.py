@@ -41,7 +41,7 @@ class Pool:
             async with self.connection() as connection:
                 return await work(connection)
         except _Broken:
-            self._drop_idle()  # one that broke is seldom the only one: the server was restarted
+            self.drop_idle()  # one that broke is seldom the only one: the server was restarted
         async with self.connection() as connection:
             return await work(connection)
 
@@ -107,7 +107,8 @@ class Pool:
                 turn.set_result(None)
                 return
 
-    def _drop_idle(self) -> None:
+    def drop_idle(self) -> None:
+        """Throw away those that nobody has: they may be dead, and would be waited for."""
         self._count -= len(self._free)
         for connection in self._free:
             connection.terminate()

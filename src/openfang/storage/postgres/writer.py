@@ -106,6 +106,12 @@ class PostgresWriter:
         while self._work is not None:
             await asyncio.wait([self._work])
 
+    def hang_up(self) -> None:
+        """Throw the connection away, for it may be dead; the queue must have been drained."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
     async def aclose(self) -> None:
         """Give the connection back; the queue must have been drained."""
         self._closed = True

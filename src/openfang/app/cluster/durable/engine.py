@@ -17,7 +17,7 @@ from anyio import to_thread
 from openfang.app.agents.rebuilding import Rebuilding
 from openfang.app.cluster.durable.queues import put, put_run, queue_of
 from openfang.app.cluster.durable.upkeep import Upkeep
-from openfang.core.errors import HomeError, Rejected
+from openfang.core.errors import AuditUnavailable, HomeError, Rejected
 from openfang.core.values import dataclass
 from openfang.storage.postgres.address import address
 
@@ -79,7 +79,9 @@ class Durable:
             self._flows.bell.ring()
 
     async def left(self, run: Left) -> Sequence[Statement]:
-        """Give what puts a run on its queue, where this node has any."""
+        """Give what puts a run on its queue, where this node has any by now."""
+        if self._flows is None:
+            return ()
         try:
             return (put_run(await self._queue(run.agent), run),)
         except Rejected:
@@ -165,8 +167,12 @@ class Durable:
             yield flows
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_END_SECONDS):
-                end = flows.leave if self.standing.cut else flows.hand_over
+                end = flows.hand_over if self._is_ours(flows) else flows.leave
                 await to_thread.run_sync(end, abandon_on_cancel=True)
+
+    def _is_ours(self, flows: Flows) -> bool:
+        """Whether what these have taken is this process's own; not if it was cut off meanwhile."""
+        return not self.standing.cut and flows.executor == "/".join(self._me)
 
     def _made(self) -> Flows:
         for name in [name for name in os.environ if name.startswith("DBOS_")]:
@@ -184,7 +190,7 @@ class Durable:
                 works.start_soon(self._receive, works, taken)
                 await self._open()
                 works.start_soon(Upkeep(self.parts, flows, await self._agents()).run)
-                while self.standing.may_take:
+                while self.standing.may_take and self._is_ours(flows):
                     await self._turn.wait()
                 await self._finish(flows)
                 works.cancel_scope.cancel()
@@ -205,7 +211,7 @@ class Durable:
         """Take nothing more; a node that drains ends what it has begun."""
         self._taking = anyio.Event()
         flows.rest()
-        while self._count and not self.standing.cut:
+        while self._count and self._is_ours(flows):
             await self._turn.wait()
 
     def _take(self, name: str, recipe: Recipe | None) -> Future[None]:
@@ -251,7 +257,7 @@ class Durable:
                     return await agents.resuming.taken(name)
                 build = partial(Rebuilding(self.parts, agents).build, recipe)
                 return await self.parts.tasks.work(name, build)
-            except HomeError as error:  # nothing was done yet
+            except (HomeError, AuditUnavailable) as error:  # nothing was done yet
                 _log.warning("The work on %s waits to be begun: %s", name, error.message)
             await anyio.sleep(_AGAIN_SECONDS)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from dataclasses import field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -36,12 +37,21 @@ _UNUSED: Final = "postgresql://server/database"
 """DBOS wants an address beside the engine that it is given."""
 _POOL: Final = 3
 _MORE: Final = 5
+_NOTICES_LOSS: Final[dict[str, Any]] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""A connection whose other end is gone ends by itself: nothing here waits for an answer in time."""
 _MOST_TRIES: Final = 20
 _SAME_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.01
 _log = logging.getLogger("openfang.durable")
-_takers: list[Take] = []
+_one_at_a_time = threading.Lock()
+"""There is one DBOS in a process: it begins once the last one is gone, however long that takes."""
+_takers: list[Flows] = []
 
 
 @DBOS.workflow(name=TASK, max_recovery_attempts=_MOST_TRIES)
@@ -60,7 +70,7 @@ async def _done(name: str, recipe: dict[str, Any] | None) -> None:
     """Wait until it is done; who is called off leaves it to others."""
     if not _takers:
         raise asyncio.CancelledError
-    await asyncio.wrap_future(_takers[-1](name, recipe))
+    await asyncio.wrap_future(_takers[-1].take(name, recipe))
 
 
 @dataclass(slots=True)
@@ -76,8 +86,12 @@ class Flows:
 
     def launch(self) -> None:
         """Make the tables if they are not there, and begin to take."""
+        with _one_at_a_time:
+            self._launch()
+
+    def _launch(self) -> None:
         _speak_by_ours()
-        _takers[:] = [self.take]
+        _takers.append(self)
         self._engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
@@ -101,14 +115,14 @@ class Flows:
             DBOS.launch()
             self.bell.hang(self._dbos.background_thread_stop_events)
         except BaseException:
-            self.leave()
+            self._leave()
             raise
 
     def _connect(self) -> Any:  # noqa: ANN401 - of a driver that SQLAlchemy knows
         settings = {**self.address.settings, "application_name": "openfang/tasks"}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         return psycopg.connect(
-            self.address.url, connect_timeout=int(CONNECT_SECONDS), options=options
+            self.address.url, connect_timeout=int(CONNECT_SECONDS), options=options, **_NOTICES_LOSS
         )
 
     def register(self, queue: Queue) -> None:
@@ -155,10 +169,14 @@ class Flows:
         """Give everything back; who finds us gone takes over what was taken and is not done."""
         if self._dbos is not None:
             self.rest()
+        with _one_at_a_time:
+            self._leave()
+
+    def _leave(self) -> None:
         DBOS.destroy()
         if self._engine is not None:
             self._engine.dispose()
-        _takers.clear()
+        _takers[:] = [one for one in _takers if one is not self]
 
 
 def active(dbos: DBOS) -> Sequence[str]:
