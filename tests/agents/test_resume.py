@@ -21,6 +21,7 @@ from openfang.core.labels import Labels
 from openfang.pipeline.invoke import Pipeline
 from openfang.policy.context import Wish as Bound
 from openfang.storage.agent_runs import AgentRunStore, enqueue
+from openfang.storage.ports import Unsure
 from openfang.testing import open_test_app
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from openfang.core.calls import Call
     from openfang.core.results import Result
     from openfang.core.tools import Tool
+    from openfang.storage.ports import Writes
+    from openfang.storage.units import Head, Unit, Written
     from openfang.testing import OpenApp
 
 pytestmark = pytest.mark.requirement("C6.4", "C15.3")
@@ -269,6 +272,66 @@ async def test_a_run_that_is_too_much_just_then_waits_and_others_are_ended(
             assert await agents.resuming.taken(run)
         sql = "SELECT ending FROM agent_runs WHERE id = ?"
         assert await app.parts.database.read(sql, (run,)) == [(ending,)]
+
+
+async def test_a_run_that_waits_while_its_session_goes_on_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openfang.app.agents.resuming._PAUSES", (0.0, 0.0))
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        session, run = await queued(app, agents)
+        tripped, said, invoked = [True], list[str](), Pipeline.invoke
+        newer = app.make("agent:assistant", {"message": "what time is it?", "session": session})
+
+        async def invoke(self: Pipeline, call: Call) -> Result:
+            if not tripped:
+                return await invoked(self, call)
+            tripped.clear()
+            said.append((await invoked(self, newer)).text)
+            raise GuardTripped("Too often.", rule="rate", retry_after=0.1)
+
+        monkeypatch.setattr(Pipeline, "invoke", invoke)
+        with anyio.fail_after(20):
+            assert await agents.resuming.taken(run)
+        sql = "SELECT ending FROM agent_runs WHERE id = ?"
+        assert await app.parts.database.read(sql, (run,)) == [("failed",)]
+        after = await agents.sessions.open("assistant", app.caller.id, "default", most=20)
+
+    assert said == [after.history[-1].text]
+
+
+class Doubtful:
+    """A writer whose connection breaks once in the commit of a unit that is kept all the same."""
+
+    def __init__(self, writer: Writes) -> None:
+        self._writer = writer
+        self.units = 0
+
+    @property
+    def head(self) -> Head:
+        return self._writer.head
+
+    async def write(self, unit: Unit) -> Written:
+        written = await self._writer.write(unit)
+        self.units += 1
+        if self.units == 1:
+            raise Unsure("The connection broke in the commit.")
+        return written
+
+
+async def test_a_run_whose_taking_is_in_doubt_and_was_kept_is_gone_on_with(tmp_path: Path) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        _, run = await queued(app, agents)
+        sessions, left = agents.sessions, await AgentRunStore(app.parts.database).still(run)
+        assert left
+        writer = Doubtful(sessions.writer)
+        with anyio.fail_after(20):
+            one = await replace(sessions, writer=writer).take(left)
+            assert one is not None
+            assert (one.run, writer.units) == (run, 1)
+            assert await replace(sessions, writer=writer).take(left) is None, "it is taken already"
 
 
 def _stops(caller: object) -> list[Tool]:

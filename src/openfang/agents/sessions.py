@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -23,6 +24,7 @@ from openfang.storage import agent_runs, ledger, sessions
 from openfang.storage.agent_runs import AgentRunStore, Beginning
 from openfang.storage.approvals import ApprovalStore
 from openfang.storage.ledger import LedgerStore
+from openfang.storage.ports import Unsure
 from openfang.storage.queued import is_queued, left_by, own
 from openfang.storage.sessions import SessionStore
 from openfang.storage.units import Unit
@@ -52,6 +54,10 @@ _RESERVED: Final = "session_"
 async def _here(run: RunUnderWay) -> Sequence[Statement]:
     del run
     return ()
+
+
+async def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +266,8 @@ class StoredSessions:
         by = own(self.process.id)[is_queued(run.process)]
         try:
             taken = agent_runs.take_over(run, by, None if over else session.messages)
-            await self._insist(Unit(statements=(*self._known(), taken, *rest)))
+            unit = Unit(statements=(*self._known(), taken, *rest))
+            await self._insist(unit, partial(self._is_taken, run, by))
         except Conflict:  # another process was faster
             return None
         self.process.known = True
@@ -284,16 +291,32 @@ class StoredSessions:
     async def _used(self, run: str) -> Usage:
         return (await LedgerStore(self.database).of_run(run)).usage
 
-    async def _insist(self, unit: Unit) -> None:
-        """Write it as soon as that can be done: at a start others may be at it, too."""
-        while True:
+    async def _is_taken(self, run: RunUnderWay, by: str) -> bool:
+        now = await AgentRunStore(self.database).still(run.id)
+        return now is not None and (now.process, now.taken) == (by, run.taken + 1)
+
+    async def _insist(self, unit: Unit, is_kept: Callable[[], Awaitable[bool]] = _never) -> None:
+        """Write it as soon as that can be done: at a start others may be at it, too.
+
+        If it may have been kept already, and now it cannot be, `is_kept` tells. Who is another
+        process meanwhile leaves it to that one.
+        """
+        me, unsure = self.process.id, False
+        while self.process.id == me:
             try:
-                await self.writer.write(unit)
+                return await self._written(unit, is_kept if unsure else _never)
             except HomeError as error:
+                unsure = unsure or isinstance(error, Unsure)
                 _log.warning("An interrupted run cannot be taken over yet: %s", error.message)
                 await anyio.sleep(_PAUSE_SECONDS)
-            else:
-                return
+        raise Conflict("This process was taken for dead meanwhile.")
+
+    async def _written(self, unit: Unit, is_kept: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            await self.writer.write(unit)
+        except Conflict:
+            if not await is_kept():
+                raise
 
     async def _write(self, *statements: Statement) -> None:
         try:

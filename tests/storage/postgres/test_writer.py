@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from openfang.storage.postgres.doubts import Doubt
+
 pytestmark = [pytest.mark.requirement("C13.1"), pytest.mark.requirement("C13.3")]
 _LOG = "SELECT node, seq, at, event, level, call_id, task_id, payload, context, hash FROM audit"
 _PROJECT = "INSERT INTO projects VALUES (?, 0)"
@@ -299,15 +301,11 @@ async def test_who_may_still_commit_is_ended_before_it_is_said_to_be_lost(postgr
     lost, kept = list[Unit](), list[Unit]()
     unit = Unit((line("late"),))
     before, now = [await connect(Address(postgres)) for _ in range(2)]
-    await introduce(before, "old")
+    for connection in (before, now):
+        await introduce(connection, "we")
     await before.execute("BEGIN")
     await before.execute("INSERT INTO projects VALUES ('p', 0)")
-    job = Job(unit, fate=Fate(lost.append, kept.append))
-    group = Group([job], "n", digest, lambda: 1)
-    attempt = Attempt(group, process=before.get_server_pid(), unsure=True)
-    attempt._lines = True
-    found = doubt([attempt], [job])
-    assert found
+    found = _in_doubt(before, unit, Fate(lost.append, kept.append))
     with anyio.fail_after(30):
         while not await found.is_over(now):  # noqa: ASYNC110 - it is looked at now and then
             await anyio.sleep(0.01)
@@ -318,6 +316,32 @@ async def test_who_may_still_commit_is_ended_before_it_is_said_to_be_lost(postgr
     await now.close()
     (rows,) = await run(postgres, "SELECT * FROM projects")
     assert "p" not in {row[0] for row in rows}
+
+
+async def test_another_nodes_connection_is_not_ended_though_it_has_the_number_of_one_of_ours(
+    postgres: str,
+) -> None:
+    lost, unit = list[Unit](), Unit((line("late"),))
+    other, now = [await connect(Address(postgres)) for _ in range(2)]
+    await introduce(other, "they")
+    await introduce(now, "we")
+    with anyio.fail_after(30):
+        assert await _in_doubt(other, unit, Fate(lost.append, lost.append)).is_over(now)
+    assert lost == [unit]
+    assert await other.fetchval("SELECT 1") == 1
+    for connection in (other, now):
+        await connection.close()
+
+
+def _in_doubt(connection: Any, unit: Unit, fate: Fate) -> Doubt:
+    """A unit that a connection was told to commit, and that is not there."""
+    job = Job(unit, fate=fate)
+    group = Group([job], "n", digest, lambda: 1)
+    attempt = Attempt(group, process=connection.get_server_pid(), unsure=True)
+    attempt._lines = True
+    found = doubt([attempt], [job])
+    assert found
+    return found
 
 
 async def _connections(url: str, process: Process) -> int:

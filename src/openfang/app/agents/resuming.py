@@ -79,9 +79,11 @@ class Resuming:
 
     async def _tried(self, one: Interrupted) -> None:
         """Go on; one that is refused waits for no more, unless it was too much just then."""
-        for pause in (0.0, *_PAUSES):
+        for waited, pause in enumerate((0.0, *_PAUSES)):
             await anyio.sleep(pause)
             try:
+                if waited and await self._overtaken(one):
+                    return
                 await self.go_on(one)
             except (GuardTripped, AuditUnavailable) as error:
                 _log.warning("A run of %s waits: %s", one.agent, error.message)
@@ -98,6 +100,14 @@ class Resuming:
         if not self.parts.hands_on:
             with suppress(OpenFangError):
                 await self._given_up(one, "it was refused")
+
+    async def _overtaken(self, one: Interrupted) -> bool:
+        """Whether the session went on without a run that waited; then it is ended."""
+        session = await SessionStore(self.parts.database).get(one.session)
+        if session is not None and session.messages == one.first - 1 + len(one.turns):
+            return False
+        left = await self._store.still(one.run)
+        return left is None or await self.sessions.take(left) is None
 
     async def _unended(self, run: str) -> Interrupted | None:
         """Take a run again that is still ours: its end could not be kept."""

@@ -60,8 +60,8 @@ class Takeover:
         """Do it; what could not be done is found again by the next look."""
         try:
             await self._from(gone, member=member)
-        except OpenFangError as error:
-            _log.warning("What %s of %s left waits: %s", gone.id, gone.node, error.message)
+        except (OSError, OpenFangError) as error:  # of the network, or of this node's own disk
+            _log.warning("What %s of %s left waits: %s", gone.id, gone.node, error)
             await anyio.sleep(_PAUSE_SECONDS)
 
     async def _from(self, gone: Vanished, *, member: bool) -> None:

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from openfang.storage.postgres.attempt import Attempt
     from openfang.storage.units import Fate
 
-# One that is in the middle of its commit ends behind it. Another one may have its number by now:
-# whoever is ended without need connects again.
+# One that is in the middle of its commit ends behind it. Another one may have its number by now, if
+# the server was restarted: so it is known by our name as well.
 _END: Final = (
     "SELECT pg_terminate_backend(pid, 200) FROM pg_stat_activity WHERE pid = ANY($1::int[]) "
-    "AND pid <> pg_backend_pid() AND application_name LIKE 'openfang%'"
+    "AND pid <> pg_backend_pid() AND datname = current_database() "
+    "AND application_name = current_setting('application_name')"
 )
 
 
