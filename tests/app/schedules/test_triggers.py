@@ -19,6 +19,7 @@ from openfang.core.triggers import Trigger
 from openfang.storage.database import at_once
 from openfang.storage.log import all_rows
 from openfang.storage.timers import TimerStore
+from openfang.storage.units import Unit
 from openfang.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -84,6 +85,20 @@ async def test_an_event_starts_the_agents_that_wait_for_it_and_no_other(tmp_path
         await days.until(
             lambda: not at_once(TimerStore(days.app.parts.database).soonest("errand", 5))
         )
+
+
+async def test_a_run_that_was_done_is_not_said_to_have_failed_for_what_could_not_be_tidied(
+    tmp_path: Path,
+) -> None:
+    async with calendar(tmp_path, config=CONFIG) as days:
+        stays = (
+            "CREATE TRIGGER stays BEFORE DELETE ON timers WHEN OLD.kind = 'errand' "
+            "BEGIN SELECT RAISE(ABORT, 'it stays'); END"
+        )
+        await days.app.parts.writer.write(Unit(statements=((stays, ()),)))
+        await publish(days)
+        (task,) = await ended(days, 1)
+        assert (task.state, days.worker.told) == (TaskState.COMPLETED, [TOLD])
 
 
 async def test_a_run_is_in_the_chain_of_the_publisher_and_carries_its_labels(

@@ -197,7 +197,8 @@ class Callers:
                 found = await self.credentials.keys.in_force([one.digest for one in stored])
         except (OpenFangError, TimeoutError) as error:
             if not self._blind:
-                _log.warning("Nobody can tell which keys are in force: %s", error)
+                why = str(error) or f"the database did not answer within {LOOK_SECONDS:g} s"
+                _log.warning("Nobody can tell which keys are in force: %s", why)
             self._blind = True
             return None
         self._blind = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from openfang.app.agents.holders import SCHEDULE, TRIGGER
@@ -70,12 +70,12 @@ def _failed(task: str, error: OpenFangError) -> Statement:
     return schedules.ended_as(task, RunOutcome.FAILED, why)
 
 
-async def _told(parts: Parts, *statements: Statement) -> None:
+async def _told(parts: Parts, *statements: Statement, records: Sequence[Record] = ()) -> None:
     """Keep how a run ended; if that cannot be, its task still says so."""
     try:
-        await parts.broker.append([], statements)
+        await parts.broker.append(records, statements)
     except OpenFangError as error:
-        _log.warning("How a scheduled run ended is not kept: %s", error.message)
+        _log.warning("How a run of an agent's own time ended is not kept: %s", error.message)
 
 
 async def _triggered(parts: Parts, own: Own, work: Work) -> Result:
@@ -85,9 +85,9 @@ async def _triggered(parts: Parts, own: Own, work: Work) -> Result:
     except OpenFangError as error:
         record = refusal(own.agent, own.owner, own.task, error.message)
         records = [record] if isinstance(error, CallRefused) else []
-        await parts.broker.append(records, (_forgotten(own.task),))
+        await _told(parts, _forgotten(own.task), records=records)
         raise
-    await parts.broker.append([], (_forgotten(own.task),))
+    await _told(parts, _forgotten(own.task))
     return result
 
 
