@@ -54,6 +54,7 @@ def interrupted(
         caller=app.caller.id,
         labels=Labels.NONE,
         first=1,
+        last=len(turns),
         turns=turns,
         begun=begun,
         origin=origin,
@@ -299,6 +300,45 @@ async def test_a_run_that_waits_while_its_session_goes_on_is_ended(
         after = await agents.sessions.open("assistant", app.caller.id, "default", most=20)
 
     assert said == [after.history[-1].text]
+
+
+async def test_a_run_that_waits_while_somebody_takes_it_is_theirs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openfang.app.agents.resuming._PAUSES", (0.0, 0.0))
+    monkeypatch.setattr("openfang.app.agents.resuming._AGAIN_SECONDS", 0.0)
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, agents):
+        session, run = await queued(app, agents)
+        theirs, went, invoked = list[Interrupted](), list[str](), Pipeline.invoke
+
+        async def invoke(self: Pipeline, call: Call) -> Result:
+            went.append(call.tool)
+            if theirs:
+                return await invoked(self, call)
+            left = await AgentRunStore(app.parts.database).still(run)
+            assert left
+            one = await agents.sessions.take(left)
+            assert one
+            theirs.append(one)
+            raise GuardTripped("Too often.", rule="rate", retry_after=0.1)
+
+        monkeypatch.setattr(Pipeline, "invoke", invoke)
+        with anyio.fail_after(20):
+            assert not await agents.resuming.taken(run)
+            assert went == ["agent:assistant"]
+            await agents.resuming.resume(theirs[0])
+        sql = "SELECT taken, ending FROM agent_runs WHERE session = ?"
+        assert await app.parts.database.read(sql, (session,)) == [(2, "answered")]
+
+
+async def test_who_would_go_on_with_a_run_that_nobody_took_begins_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "assistant", ASSISTANT)
+    async with node(tmp_path) as (app, _):
+        call = app.make("agent:assistant", {"message": "what time is it?"})
+        with pytest.raises(SourceFailed, match="goes on with this run"):
+            await app.invoke(replace(call, resumes=new_id("run")))
+        assert await app.parts.database.read("SELECT 1 FROM agent_runs") == []
 
 
 class Doubtful:

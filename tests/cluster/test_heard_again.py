@@ -30,6 +30,7 @@ pytestmark = [
 ]
 CUT_OFF = (503, "cut off from the database")
 READY = (200, "ready")
+DRAINING = (503, "draining")
 LONG = 150.0
 """Ten times what it may take."""
 ONCE = """
@@ -160,6 +161,23 @@ def test_a_node_whose_first_word_is_lost_says_it_again(
         b.back()
         assert rows(b.url, "SELECT last_value > 1 FROM tries") == [(True,)], "nothing was lost"
         assert b.node.call("system_time")["outcome"] == "ok"
+
+
+def test_a_node_that_drains_still_does_when_it_is_heard_again(
+    make_home: Callable[[], Cli], empty_postgres: str, tmp_path: Path
+) -> None:
+    with far(make_home, empty_postgres, tmp_path, "inline") as (b, _):
+        with b.node.client as client:
+            assert client.post("/api/nodes/b/drain", json={}).status_code == 200
+        until(lambda: ready(b.node) == DRAINING)
+        before = member(b.url, "b")[0]
+        b.cut_off()
+        b.wire.mend()
+        until(lambda: member(b.url, "b")[0] != before)
+        beat = "SELECT COUNT(*) FROM members WHERE beat_at > started_at"
+        until(lambda: rows(b.url, beat) == [(1,)])  # it has looked since
+        assert rows(b.url, "SELECT draining FROM members") == [(1,)]
+        until(lambda: ready(b.node) == DRAINING)
 
 
 def test_a_task_is_taken_from_its_queue_though_the_connection_broke_as_it_was_taken(

@@ -64,7 +64,9 @@ async def _never() -> bool:
 class Interrupted:
     """A run whose process is gone, and which is ours now. `turns` is what was said in it so far.
 
-    `begun` are calls that were about to be made and have no result. `used` is what it has cost.
+    It was `taken` so often, and is ours as long as that holds; `last` is the number of its last
+    turn, and the session's, as long as that does not go on without it. `begun` are calls that were
+    about to be made and have no result. `used` is what it has cost.
     """
 
     run: str
@@ -73,8 +75,10 @@ class Interrupted:
     caller: str
     labels: Labels
     first: int
+    last: int
     turns: Sequence[Message]
     begun: frozenset[str]
+    taken: int = 0
     origin: str = ""
     task: str = ""
     used: Usage = NO_USAGE
@@ -281,6 +285,8 @@ class StoredSessions:
             caller=run.caller,
             labels=session.labels | run.labels,
             first=turns[0].seq,
+            last=turns[-1].seq,
+            taken=run.taken + 1,
             turns=[turn.message for turn in turns],
             begun=await AgentRunStore(self.database).begun(run.id),
             origin=run.origin,
@@ -299,7 +305,7 @@ class StoredSessions:
         """Write it as soon as that can be done: at a start others may be at it, too.
 
         If it may have been kept already, and now it cannot be, `is_kept` tells. Who is another
-        process meanwhile leaves it to that one.
+        process meanwhile has to look again.
         """
         me, unsure = self.process.id, False
         while self.process.id == me:
@@ -309,7 +315,7 @@ class StoredSessions:
                 unsure = unsure or isinstance(error, Unsure)
                 _log.warning("An interrupted run cannot be taken over yet: %s", error.message)
                 await anyio.sleep(_PAUSE_SECONDS)
-        raise Conflict("This process was taken for dead meanwhile.")
+        raise HomeError("This process is another one by now.", way_out="it is looked at again")
 
     async def _written(self, unit: Unit, is_kept: Callable[[], Awaitable[bool]]) -> None:
         try:

@@ -173,6 +173,8 @@ class AgentSource:
             before = self._around.interrupted.get(call.resumes)
             if before is not None:
                 return await self._resumed(lending(admitted, place), before)
+            if call.resumes:
+                raise SourceFailed("Somebody else goes on with this run.")
             return await self._answered(lending(admitted, place), session)
 
     async def _answered(self, admitted: Admitted, session: str) -> Result:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from openfang.core.calls import Caller
     from openfang.core.clients import Client
     from openfang.core.progress import Listener
+    from openfang.storage.agent_runs import RunUnderWay
     from openfang.storage.ports import Reader
 
 _log = logging.getLogger("openfang.agents")
@@ -74,16 +75,21 @@ class Resuming:
         """
         left: Interrupted | None = one
         while left is not None:
-            await self._tried(left)
-            left = await self._unended(left.run)
+            tried = await self._tried(left)
+            left = None if tried is None else await self._unended(tried)
 
-    async def _tried(self, one: Interrupted) -> None:
-        """Go on; one that is refused waits for no more, unless it was too much just then."""
-        for waited, pause in enumerate((0.0, *_PAUSES)):
+    async def _tried(self, one: Interrupted) -> Interrupted | None:
+        """Go on; one that is refused waits for no more, unless it was too much just then.
+
+        Nothing if it was not ours to go on with any more.
+        """
+        for pause in (0.0, *_PAUSES):
             await anyio.sleep(pause)
             try:
-                if waited and await self._overtaken(one):
-                    return
+                now = await self._as_it_is(one)
+                if now is None:
+                    return None
+                one = now
                 await self.go_on(one)
             except (GuardTripped, AuditUnavailable) as error:
                 _log.warning("A run of %s waits: %s", one.agent, error.message)
@@ -94,27 +100,36 @@ class Resuming:
                 break
             except OpenFangError as error:
                 _log.warning("A run of %s broke off: %s", one.agent, error.message)
-                return
+                return one
             else:
-                return
+                return one
         if not self.parts.hands_on:
             with suppress(OpenFangError):
                 await self._given_up(one, "it was refused")
+        return one
 
-    async def _overtaken(self, one: Interrupted) -> bool:
-        """Whether the session went on without a run that waited; then it is ended."""
+    async def _as_it_is(self, one: Interrupted) -> Interrupted | None:
+        """Give a run that is still ours; its session may have gone on without it, which ends it."""
+        left = await self._ours(one)
+        if left is None:
+            return None
         session = await SessionStore(self.parts.database).get(one.session)
-        if session is not None and session.messages == one.first - 1 + len(one.turns):
-            return False
-        left = await self._store.still(one.run)
-        return left is None or await self.sessions.take(left) is None
+        if session is not None and session.messages == one.last:
+            return one
+        return await self.sessions.take(left)
 
-    async def _unended(self, run: str) -> Interrupted | None:
+    async def _ours(self, one: Interrupted) -> RunUnderWay | None:
+        """Find it, if it has not ended and nobody has taken it since: we may have ourselves."""
+        left = await self._store.still(one.run)
+        mine = left is not None and left.process in own(self.sessions.process.id)
+        return left if left is not None and mine and left.taken == one.taken else None
+
+    async def _unended(self, one: Interrupted) -> Interrupted | None:
         """Take a run again that is still ours: its end could not be kept."""
         while not self.parts.hands_on:
             try:
-                left = await self._store.still(run)
-                if left is None or left.process not in own(self.sessions.process.id):
+                left = await self._ours(one)
+                if left is None:
                     return None
                 await anyio.sleep(_AGAIN_SECONDS)
                 return await self.sessions.take(left)
@@ -164,7 +179,7 @@ class Resuming:
             call = replace(self._call(one, caller), client=client, progress=progress)
             return await self.parts.invoke(call)
         finally:
-            del self.interrupted[one.run]
+            self.interrupted.pop(one.run, None)
 
     async def _met(self) -> None:
         """Wait a little for servers and peers: their tools were there when the run began."""

@@ -163,7 +163,8 @@ class Members:
                     pause = await self._turn() if self._beats else BEAT_SECONDS
                     await anyio.sleep(pause)
         finally:
-            self.pulse.until = float("inf")  # what is left is the end, in good order
+            if not (self.cut or self.pulse.lost):  # else others may have written our endings
+                self.pulse.until = float("inf")  # what is left is the end, in good order
 
     @property
     def _beats(self) -> bool:
@@ -262,17 +263,14 @@ class Members:
 
         Who is another one already, and could not say so, stays that.
         """
-        broker = self.parts.broker
-        if not broker.process.known:
-            return
-        seen, before = await self._seen(BEAT_SECONDS), self._ours_now
-        broker.process.renew()
-        if seen.ours.issuperset(before):
-            self._before[before[0]] = broker.open
-            return
-        for process in before:
-            broker.hand_over(process)
-        self._before.clear()
+        broker, seen = self.parts.broker, await self._seen(BEAT_SECONDS)
+        if broker.process.known:
+            before = broker.process.renew()
+            self._before[before] = broker.open
+        if not seen.ours.issuperset(self._before):
+            for process in self._before:
+                broker.hand_over(process)
+            self._before.clear()
 
     async def _go_on(self, hear: Back) -> None:
         """Let one go on, beside the beats: until it has, or this is another process again."""
@@ -299,7 +297,7 @@ class Members:
             return
         process = self.parts.broker.process
         self._me = self._me._replace(process=process.id)
-        if not await self.beating.join(self._me, [process.id, *process.former]):
+        if not await self.beating.join(self._me, [process.id, *process.former], again=True):
             raise Conflict(
                 f"Another node has taken the name {self.me} meanwhile.",
                 way_out="end that one, or name this one otherwise: cluster.node",

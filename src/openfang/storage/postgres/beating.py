@@ -37,7 +37,9 @@ _JOIN: Final = (
     "VALUES ($1, $2, $3, $4, $5, clock_ns(), clock_ns()) "
     "ON CONFLICT (node) DO UPDATE SET process = excluded.process, version = excluded.version, "
     "schema = excluded.schema, address = excluded.address, started_at = excluded.started_at, "
-    "beat_at = excluded.beat_at, draining = 0, left_at = NULL WHERE members.left_at IS NOT NULL "
+    "beat_at = excluded.beat_at, left_at = NULL, "
+    "draining = CASE WHEN $8::boolean THEN members.draining ELSE 0 END "
+    "WHERE members.left_at IS NOT NULL "
     "OR members.beat_at < clock_ns() - $6 OR members.process = ANY($7::text[]) RETURNING node"
 )
 
@@ -100,9 +102,12 @@ class Beating:
     _connection: Any = field(init=False, default=None)
     _turns: anyio.Lock = field(init=False, default_factory=anyio.Lock)
 
-    async def join(self, new: Joining, ours: Collection[str]) -> bool:
-        """Be a member, unless another process beats under this name; `ours` are no others."""
-        given = (*new, DEAD_NS, list(ours))
+    async def join(self, new: Joining, ours: Collection[str], *, again: bool = False) -> bool:
+        """Be a member, unless another process beats under this name; `ours` are no others.
+
+        Who joins again drains if it did.
+        """
+        given = (*new, DEAD_NS, list(ours), again)
         return bool(await self._do(lambda one: one.fetch(_JOIN, *given), CUT_SECONDS))
 
     async def named(self, node: str) -> Member | None:

@@ -56,6 +56,7 @@ class Durable:
     standing: Standing
     _flows: Flows | None = field(init=False, default=None)
     _door: MemoryObjectSendStream[Taken] = field(init=False)
+    _late: bool = field(init=False, default=False)
     _count: int = field(init=False, default=0)
     _known: set[Queue] = field(init=False, default_factory=set["Queue"])
     _taking: anyio.Event = field(init=False, default_factory=anyio.Event)
@@ -80,7 +81,7 @@ class Durable:
 
     async def left(self, run: Left) -> Sequence[Statement]:
         """Give what puts a run on its queue, where this node has any by now."""
-        if self._flows is None:
+        if not await self._has_any():
             return ()
         try:
             return (put_run(await self._queue(run.agent), run),)
@@ -89,6 +90,14 @@ class Durable:
         except Exception:  # noqa: BLE001 - of DBOS, or of the drivers below it
             _log.exception("The run %s cannot be put on a queue; this node goes on with it", run.id)
             return ()
+
+    async def _has_any(self) -> bool:
+        """Whether there are queues; who has only begun has them soon, and is waited for once."""
+        if self._flows is None and self.standing.may_take and not self._late:
+            with anyio.move_on_after(_BEGIN_SECONDS):
+                await self._taking.wait()
+            self._late = self._flows is None
+        return self._flows is not None
 
     async def _queue(self, agent: str) -> Queue:
         queue = queue_of(agent, await self._bound(agent), self.parts.config.cluster)
@@ -183,7 +192,7 @@ class Durable:
 
     async def _serve(self, flows: Flows) -> None:
         """Work on what is taken, until this node may not take any more."""
-        self._flows = flows
+        self._flows, self._late = flows, False
         try:
             async with anyio.create_task_group() as works:
                 self._door, taken = anyio.create_memory_object_stream["Taken"](float("inf"))

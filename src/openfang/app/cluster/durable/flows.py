@@ -47,6 +47,7 @@ _NOTICES_LOSS: Final[dict[str, Any]] = {
 _MOST_TRIES: Final = 20
 _SAME_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 10.0
+_GONE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.01
 _log = logging.getLogger("openfang.durable")
 _one_at_a_time = threading.Lock()
@@ -86,8 +87,12 @@ class Flows:
 
     def launch(self) -> None:
         """Make the tables if they are not there, and begin to take."""
-        with _one_at_a_time:
+        if not _one_at_a_time.acquire(timeout=_GONE_SECONDS):
+            raise TimeoutError("What this process had to do with queues before has not ended yet.")
+        try:
             self._launch()
+        finally:
+            _one_at_a_time.release()
 
     def _launch(self) -> None:
         _speak_by_ours()
@@ -153,11 +158,12 @@ class Flows:
     def hand_over(self) -> None:
         """Give everything back; what was taken and is not done is on its queue again."""
         self.rest()
-        self._settle()
-        try:
-            self.recover([self.executor])
-        finally:
-            self.leave()
+        with _one_at_a_time:
+            self._settle()
+            try:
+                self.recover([self.executor])
+            finally:
+                self._leave()
 
     def _settle(self) -> None:
         """Wait until DBOS has kept what is done: it is told so here, and writes it in a while."""
