@@ -32,7 +32,8 @@ NAMES: Final = ("a", "b", "c")
 AGENT: Final = "assistant"
 AGENT_TOOL: Final = f"openfang_agent_{AGENT}"
 CONFIG: Final = (
-    f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "{AGENT}"\n[guard]\nbreaker_secs = 0.01\n'
+    f'{NO_LIMITS}\n[a2a]\nenabled = true\nprimary_agent = "{AGENT}"\n'
+    "[guard]\nbreaker_secs = 0.0001\n"
 )
 NODE: Final = """
 [[nodes]]

@@ -189,7 +189,7 @@ def test_who_says_to_act_in_a_chain_and_cannot_prove_it_is_not_trusted(
 def test_an_edge_that_trips_again_and_again_is_closed_for_a_while(nodes: Town) -> None:
     a = nodes["a"]
     file = a.home.path / "config.toml"
-    file.write_text(file.read_text().replace("breaker_secs = 0.01", "breaker_secs = 30"))
+    file.write_text(file.read_text().replace("breaker_secs = 0.0001", "breaker_secs = 30"))
     assert a.node.ask("POST", "/api/config/reload").status == 200
     answers = [cut(a, "mcp:b mcp:a hello") for _ in range(4)]
     assert all(WAITING in answer for answer in answers)
