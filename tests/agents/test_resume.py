@@ -55,6 +55,7 @@ def interrupted(
         labels=Labels.NONE,
         first=1,
         last=len(turns),
+        taken=0,
         turns=turns,
         begun=begun,
         origin=origin,

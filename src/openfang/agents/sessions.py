@@ -78,7 +78,7 @@ class Interrupted:
     last: int
     turns: Sequence[Message]
     begun: frozenset[str]
-    taken: int = 0
+    taken: int
     origin: str = ""
     task: str = ""
     used: Usage = NO_USAGE

@@ -121,8 +121,9 @@ class Resuming:
     async def _ours(self, one: Interrupted) -> RunUnderWay | None:
         """Find it, if it has not ended and nobody has taken it since: we may have ourselves."""
         left = await self._store.still(one.run)
-        mine = left is not None and left.process in own(self.sessions.process.id)
-        return left if left is not None and mine and left.taken == one.taken else None
+        if left is None or left.process not in own(self.sessions.process.id):
+            return None
+        return left if left.taken == one.taken else None
 
     async def _unended(self, one: Interrupted) -> Interrupted | None:
         """Take a run again that is still ours: its end could not be kept."""

@@ -51,7 +51,7 @@ _GONE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.01
 _log = logging.getLogger("openfang.durable")
 _one_at_a_time = threading.Lock()
-"""There is one DBOS in a process: it begins once the last one is gone, however long that takes."""
+"""There is one DBOS in a process: who begins while the last one ends waits, or is tried again."""
 _takers: list[Flows] = []
 
 
